@@ -1,0 +1,7 @@
+"""``python -m firstword``: the same as the ``firstword`` command."""
+
+import sys
+
+from firstword.cli import main
+
+sys.exit(main())

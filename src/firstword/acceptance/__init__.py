@@ -1,0 +1,1 @@
+"""What a good answer is, and the client that asks for one."""

@@ -1,0 +1,1 @@
+"""What runs in the engine's environment: models, configs, preflight, the supervisor."""

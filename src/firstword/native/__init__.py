@@ -1,0 +1,1 @@
+"""Run without Docker: environments, engines in the background, tests. Standard library only, Python 3.12."""

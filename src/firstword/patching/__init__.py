@@ -1,0 +1,1 @@
+"""The patch series: apply to an installed tree, verify by checksum, list, refresh."""

@@ -1,0 +1,1 @@
+"""Small deterministic checkpoints of the real architectures."""
