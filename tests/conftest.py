@@ -1,0 +1,63 @@
+"""Options and markers for every test; ``--require-all`` makes a test that was not run a failure."""
+
+from collections.abc import Generator
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-all",
+        action="store_true",
+        help="fail when a collected test was skipped, expected to fail, deselected or not run at all",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "engine(model, shape): a test on a real engine that serves this model")
+    if config.getoption("--require-all"):
+        config.pluginmanager.register(RequireAll(), "require-all")
+
+
+class RequireAll:
+    """Count what was collected against what really ran to an end."""
+
+    def __init__(self) -> None:
+        self.collected: set[str] = set()
+        self.ran: set[str] = set()
+        self.missing: dict[str, str] = {}
+
+    def pytest_deselected(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            self.missing[item.nodeid] = "deselected"
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.skipped:
+            self.missing[report.nodeid] = "skipped at collection"
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.collected = {item.nodeid for item in session.items}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if hasattr(report, "wasxfail"):
+            self.missing[report.nodeid] = "expected to fail"
+        elif report.skipped:
+            self.missing[report.nodeid] = "skipped"
+        elif report.when == "call":
+            self.ran.add(report.nodeid)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None, object, object]:
+        for nodeid in self.collected - self.ran:
+            self.missing.setdefault(nodeid, "not run")
+        if session.exitstatus == pytest.ExitCode.OK and (self.missing or not self.ran):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.missing:
+            terminalreporter.section("required, but not run", red=True, bold=True)
+            for nodeid, reason in sorted(self.missing.items()):
+                terminalreporter.line(f"{reason}: {nodeid}")
+        elif not self.ran:
+            terminalreporter.section("required, but no test ran", red=True, bold=True)
