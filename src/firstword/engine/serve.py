@@ -1,0 +1,183 @@
+"""Serve one model: check everything, start vLLM-Omni, say "ready" after the first real answer.
+
+  firstword serve qwen3-tts-1.7b-customvoice            one GPU, chosen by what is there
+  firstword serve step-audio-2-mini --shape asr-1x24g   recognition only, on a 24 GB GPU
+  firstword serve step-audio-2-mini-synthetic           on the CPU, with a small synthetic checkpoint
+  firstword serve ./my-checkpoint --shape cpu           any checkpoint folder of these architectures
+
+The order is: resolve the checkpoint at its pinned revision and verify it, choose the deploy config,
+preflight, start, first real answer, ready. Each failure ends with one line of cause, one that mends
+it, and an exit code of its own. An engine that stops answering is ended, so that a restart policy acts.
+"""
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from firstword import paths
+from firstword.engine.environment import engine_environment
+from firstword.errors import Exit
+
+if TYPE_CHECKING:
+    from firstword.engine.config import EngineConfig
+    from firstword.engine.models import Checkpoint
+
+DEFAULT_PORT = 8091
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``firstword serve`` takes."""
+    parser.add_argument("model", metavar="MODEL", help="a name from `firstword models list`, or a checkpoint folder")
+    parser.add_argument(
+        "--shape", help="a deploy config of the model's family (default: chosen by the devices present)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (default: %(default)s)")
+    parser.add_argument("--name", help="the model id clients use (default: MODEL, or the folder's name)")
+    parser.add_argument("--offline", action="store_true", help="never download; say what is missing instead")
+    parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
+    parser.add_argument(
+        "--start-timeout", type=float, default=900.0, metavar="S", help="to listen (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--answer-timeout", type=float, default=600.0, metavar="S", help="to the first answer (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--stall-timeout",
+        type=float,
+        default=90.0,
+        metavar="S",
+        help="end an engine whose checks fail for so long (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="also print a failure as one JSON line")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped; see the module's docstring.
+
+    Raises:
+        FirstwordError: Whatever kept it from serving, or ended it.
+    """
+    from firstword.acceptance import probe
+    from firstword.engine import supervisor
+
+    checkpoint, config = _prepare(args)
+    name = args.name or checkpoint.name
+    url = f"http://{_reachable(args.host)}:{args.port}"
+    resolved = {
+        "model": name,
+        "family": checkpoint.family,
+        "kind": checkpoint.kind,
+        "checkpoint": str(checkpoint.path),
+        "revision": checkpoint.revision,
+        "shape": config.shape,
+        "deploy_config": config.resolved(),
+    }
+    say(f"configuration {config.sha256} ({config.family}/{config.shape}):")
+    print(json.dumps(resolved, indent=1, default=str), flush=True)
+    if args.print_config:
+        return int(Exit.OK)
+
+    _preflight(args, checkpoint, config)
+
+    cache = paths.home() / "cache"
+    environment = engine_environment(config.device, cache / "vllm")
+    environment.setdefault("VLLM_LOGGING_CONFIG_PATH", str(Path(__file__).with_name("logging.json")))
+    record = run_dir() / f"engine-{args.port}.json"
+    state = run_dir() / f"probe-{args.port}.json"
+    state.unlink(missing_ok=True)
+
+    def first_answer() -> str:
+        return probe.first_answer(url, state=state, record=record, timeout=args.answer_timeout)
+
+    def still_answers() -> str | None:
+        return probe.still_answers(url, state=state, record=record)
+
+    return supervisor.Supervisor(
+        command(checkpoint.path, config.path, name, args.host, args.port),
+        environment,
+        record=record,
+        about={"url": url, "model": name, "supervisor": os.getpid()},
+        alive=lambda: listens(url),
+        first_answer=first_answer,
+        still_answers=still_answers,
+        timing=supervisor.Timing(start=args.start_timeout, first_answer=args.answer_timeout, stall=args.stall_timeout),
+        say=say,
+    ).run()
+
+
+def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: int) -> list[str]:
+    """Return the engine's command line: vLLM-Omni's own, from this environment, with everything explicit."""
+    return [
+        sys.executable,
+        "-m",
+        "firstword.engine.launch",
+        "serve",
+        str(checkpoint),
+        "--omni",
+        # Without it, the async-chunk pipelines start with defaults that break them (#5916).
+        "--deploy-config",
+        str(deploy_config),
+        "--served-model-name",
+        name,
+        "--host",
+        host,
+        "--port",
+        str(port),
+        # Step-Audio-2's configuration class is remote code; the checkpoint's .py files were verified before this.
+        "--trust-remote-code",
+        # Reference audio by URL is closed; data URLs and uploads remain.
+        "--allowed-media-domains",
+        "invalid.",
+        # The health check comes every few seconds and would drown the rest.
+        "--disable-access-log-for-endpoints",
+        "/health,/metrics",
+    ]
+
+
+def say(line: str) -> None:
+    """Print one of the supervisor's own lines, told apart from the engine's by its prefix."""
+    print(f"firstword serve: {line}", file=sys.stderr, flush=True)
+
+
+def run_dir() -> Path:
+    """Return the folder of records and probe state: ``FIRSTWORD_RUN_DIR`` (a tmpfs in a container), else home's run."""
+    given = os.environ.get("FIRSTWORD_RUN_DIR")
+    folder = Path(given) if given else paths.home() / "run"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def listens(url: str) -> bool:
+    """Return whether the server answers ``/health`` at all; that alone is no readiness."""
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as response:  # noqa: S310  # always http
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _reachable(host: str) -> str:
+    """Return the address under which a server bound to ``host`` is reached from this machine."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+
+
+def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
+    from firstword.engine import config as configs
+    from firstword.engine import models
+    from firstword.engine.devices import present
+
+    checkpoint = models.resolve(args.model, offline=args.offline, report=say)
+    shape = args.shape or configs.choose_shape(checkpoint.family, present())
+    return checkpoint, configs.load(checkpoint.family, shape)
+
+
+def _preflight(args: argparse.Namespace, checkpoint: "Checkpoint", config: "EngineConfig") -> None:
+    from firstword.engine import preflight
+
+    preflight.require(checkpoint, config, host=args.host, port=args.port)
