@@ -1,0 +1,169 @@
+"""Run engines in the background and know what became of them. Standard library only."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstword import paths
+from firstword.errors import Exit, FirstwordError
+
+_MINE = "firstword"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine to run: what it serves and where.
+
+    Attributes:
+        model: A catalogue name.
+        port: On 127.0.0.1.
+    """
+
+    model: str
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def record(self) -> Path:
+        """What its supervisor tells of it: pid, started_at, url, model and, once ready, ready_at."""
+        return paths.home() / "run" / f"engine-{self.port}.json"
+
+    @property
+    def started(self) -> Path:
+        """What this module wrote when it started the supervisor."""
+        return paths.home() / "run" / f"started-{self.port}.json"
+
+    @property
+    def log(self) -> Path:
+        """The output of the engine and its supervisor."""
+        return paths.home() / "logs" / f"{self.model}.log"
+
+    def ready(self) -> bool:
+        """Return whether its supervisor has seen its first real answer."""
+        return "ready_at" in _read(self.record)
+
+    def supervisor(self) -> int | None:
+        """Return the supervisor's process id while it runs."""
+        pid = _read(self.started).get("pid")
+        return pid if isinstance(pid, int) and _is_mine(pid) else None
+
+
+def start(engine: Engine, environment: Path, arguments: list[str]) -> "subprocess.Popen[bytes]":
+    """Start an engine's supervisor in a session of its own; its output goes to the log.
+
+    Raises:
+        FirstwordError: Something listens on the port.
+    """
+    require_free(engine)
+    for folder in (engine.log.parent, engine.record.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    engine.record.unlink(missing_ok=True)
+    with engine.log.open("wb") as log:
+        child = subprocess.Popen(
+            [str(environment / "bin/firstword"), "serve", engine.model, "--port", str(engine.port), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    engine.started.write_text(json.dumps({"pid": child.pid, "model": engine.model}) + "\n", encoding="utf-8")
+    return child
+
+
+def require_free(engine: Engine) -> None:
+    """Raise when the engine's port cannot be bound.
+
+    Raises:
+        FirstwordError: The port is taken.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", engine.port))
+        except OSError as error:
+            raise FirstwordError(
+                f"port {engine.port} is taken ({error.strerror})",
+                mend="stop what listens there (scripts/up --stop, when it is firstword), or choose other ports: --help",
+                code=Exit.PORT_IN_USE,
+            ) from error
+
+
+def stop_all(seconds: float = 40.0) -> list[str]:
+    """Stop every engine started here, and return their models. SIGTERM first; SIGKILL for what is left."""
+    stopped = []
+    run = paths.home() / "run"
+    for file in sorted(run.glob("started-*.json")):
+        told = _read(file)
+        engine = Engine(str(told.get("model", "?")), int(file.stem.rpartition("-")[2]))
+        pid = engine.supervisor()
+        child = _read(engine.record).get("pid")
+        if pid is not None:
+            stopped.append(engine.model)
+            _end(pid, seconds)
+        # The supervisor ends its engine; this is for one that was itself killed.
+        if isinstance(child, int):
+            _kill_session(child)
+        for leftover in (file, engine.record, run / f"probe-{engine.port}.json"):
+            leftover.unlink(missing_ok=True)
+    return stopped
+
+
+def last_words(engine: Engine, lines: int = 12) -> str:
+    """Return what tells why an engine ended: its supervisor's last message, else the log's last lines."""
+    try:
+        text = engine.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"no log in {engine.log}"
+    for number in range(len(text) - 1, -1, -1):
+        if text[number].startswith("firstword serve: ") and number + 1 < len(text) and "mend:" in text[number + 1]:
+            return "\n".join(text[number:])
+    return "\n".join(text[-lines:])
+
+
+def _end(pid: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    try:
+        os.kill(pid, signal.SIGTERM)
+        while time.monotonic() < deadline and _is_mine(pid):
+            time.sleep(0.1)
+        if _is_mine(pid):
+            os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _kill_session(session: int) -> None:
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[3]) == session:
+                os.kill(int(entry.name), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            continue
+
+
+def _is_mine(pid: int) -> bool:
+    """Return whether a process is alive and a firstword one: an id may have been used again."""
+    try:
+        state = (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0]
+        words = (Path("/proc") / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False
+    return state != b"Z" and _MINE.encode() in words
+
+
+def _read(file: Path) -> dict[str, object]:
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,179 @@
+"""Make the Python environments from their hash locks. Standard library only.
+
+``engine`` holds exactly its lock, firstword and the patch series; ``dev`` holds the test tools and
+sees everything in ``engine``. An environment is made again only when something that it was made
+from has changed: its lock, the interpreter, the installer or the series.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from firstword import paths
+from firstword.errors import Exit, FirstwordError
+from firstword.native.console import step
+
+# Bytes an engine's environment takes, with room for the wheels while they are unpacked.
+ENGINE_BYTES = 9_000_000_000
+_STAMP = "firstword-environment.json"
+_PATCHED = ("vllm-omni", "step-audio2")
+
+
+def require_python() -> None:
+    """Raise unless this interpreter is the one the locks were made for.
+
+    Raises:
+        FirstwordError: It is not Python 3.12.
+    """
+    if sys.version_info[:2] != (3, 12):
+        raise FirstwordError(
+            f"Python 3.12 is needed, this is {sys.version.split()[0]} ({sys.executable})",
+            mend="set FIRSTWORD_PYTHON to a Python 3.12",
+            code=Exit.WRONG_PYTHON,
+        )
+
+
+def engine() -> Path:
+    """Return the engine's environment, made and patched if need be."""
+    return _ensure("engine", "engine-cpu", _finish_engine, extra=_series_digest(), room=ENGINE_BYTES)
+
+
+def dev() -> Path:
+    """Return the environment of the test tools, which also sees the engine's packages."""
+    engine()
+    return _ensure("dev", "dev", _finish_dev, extra="", room=500_000_000)
+
+
+def uv() -> Path:
+    """Return the pinned installer, in an environment of its own."""
+    folder = paths.home() / "uv"
+    lock = requirements("uv")
+    with _locked("uv"):
+        if _stamp(folder) != (wanted := _digest(lock)):
+            shutil.rmtree(folder, ignore_errors=True)
+            with step("installing uv"):
+                run([sys.executable, "-m", "venv", str(folder)])
+                run(
+                    [str(folder / "bin/python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(lock)]
+                )
+            _write_stamp(folder, wanted)
+    return folder / "bin/uv"
+
+
+def requirements(name: str) -> Path:
+    """Return a hash-locked requirement file by its name, such as ``engine-cpu``."""
+    return paths.root() / "docker/requirements" / f"{name}.txt"
+
+
+def run(command: Sequence[str], **environment: str) -> None:
+    """Run a command whose output the user sees.
+
+    Raises:
+        FirstwordError: It failed.
+    """
+    full = {key: value for key, value in os.environ.items() if key not in _KEPT_OUT} | environment
+    result = subprocess.run(command, env=full, check=False)
+    if result.returncode != 0:
+        raise FirstwordError(
+            f"`{' '.join(command)[:200]}` failed (exit code {result.returncode})",
+            mend=f"its message above tells why; then run this again (or delete {paths.home()} to start over)",
+            code=Exit.ENVIRONMENT,
+        )
+
+
+# An environment without bytecode starts every process 15 s slower; another PYTHONPATH would leak in.
+_KEPT_OUT = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
+
+
+def _ensure(name: str, lock_name: str, finish: Callable[[str, Path], None], *, extra: str, room: int) -> Path:
+    require_python()
+    folder, lock = paths.home() / name, requirements(lock_name)
+    wanted = "-".join((_digest(lock, requirements("build"), requirements("uv")), sys.version.split()[0], extra))
+    with _locked(name):
+        if _stamp(folder) == wanted and (folder / "bin/python").exists():
+            return folder
+        _require_room(room if not folder.exists() else room // 4)
+        installer = str(uv())
+        (folder / _STAMP).unlink(missing_ok=True)
+        with step(f"making the {name} environment in {folder} ({lock.name})"):
+            if not (folder / "bin/python").exists():
+                run([installer, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
+            run(
+                [
+                    *(installer, "pip", "sync", "--python", str(folder), "--require-hashes"),
+                    *("--build-constraints", str(requirements("build")), "--compile-bytecode", str(lock)),
+                ],
+                UV_LINK_MODE=os.environ.get("UV_LINK_MODE", "hardlink"),
+            )
+            finish(installer, folder)
+        _write_stamp(folder, wanted)
+    return folder
+
+
+def _finish_engine(installer: str, folder: Path) -> None:
+    base = [installer, "pip", "install", "--quiet", "--python", str(folder), "--no-deps"]
+    # A tree that already carries an older series is refused by `apply`: take the stock files again.
+    again = [word for package in _PATCHED for word in ("--reinstall-package", package)]
+    run([*base, "--require-hashes", "--compile-bytecode", *again, "-r", str(requirements("engine-cpu"))])
+    (folder / "firstword-patches.json").unlink(missing_ok=True)
+    run([*base, "--editable", str(paths.root())])
+    run([str(folder / "bin/firstword"), "patches", "apply"])
+
+
+def _finish_dev(installer: str, folder: Path) -> None:
+    site = next((folder / "lib").glob("python3*/site-packages"))
+    packages = next((paths.home() / "engine/lib").glob("python3*/site-packages"))
+    (site / "engine.pth").write_text(f"import site; site.addsitedir({str(packages)!r})\n", encoding="utf-8")
+
+
+def _series_digest() -> str:
+    patches = paths.root() / "patches"
+    files = sorted(p for p in patches.rglob("*") if p.is_file() and p.suffix != ".md")
+    return _digest(*files)
+
+
+def _digest(*files: Path) -> str:
+    total = hashlib.sha256()
+    for file in files:
+        total.update(file.name.encode() + b"\0" + file.read_bytes())
+    return total.hexdigest()[:16]
+
+
+def _stamp(folder: Path) -> str | None:
+    try:
+        return str(json.loads((folder / _STAMP).read_text(encoding="utf-8"))["made_from"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _write_stamp(folder: Path, made_from: str) -> None:
+    (folder / _STAMP).write_text(json.dumps({"made_from": made_from}) + "\n", encoding="utf-8")
+
+
+def _require_room(needed: int) -> None:
+    home = paths.home()
+    home.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(home).free
+    if free < needed:
+        raise FirstwordError(
+            f"{free / 1e9:.1f} GB free in {home}, {needed / 1e9:.1f} GB needed",
+            mend="free disk space, or set FIRSTWORD_HOME to a folder on a larger disk",
+            code=Exit.DISK_FULL,
+        )
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Let one process at a time make an environment; the others wait and find it made."""
+    folder = paths.home()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,70 @@
+"""Run all checks: lint, types, unit tests, patch tests, and both real engines on this machine's CPU.
+
+  scripts/test              everything, as CI does; about fifteen minutes once the environments are made
+  scripts/test lint unit    some of it: lint, unit, patches, engine
+  scripts/test engine -- -k streamed      what follows -- goes to pytest
+
+A test that does not run is a failure here, unless -- narrows what is asked for.
+"""
+
+import argparse
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from firstword import paths
+from firstword.errors import Exit
+from firstword.native import environments
+from firstword.native.console import say
+
+PARTS = ("lint", "unit", "patches", "engine")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``scripts/test`` takes."""
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all)")
+    parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the parts asked for, all of them even when one fails; return 0 only when all passed."""
+    unknown = sorted(set(args.parts) - set(PARTS))
+    if unknown:
+        say(f"scripts/test: no part named {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        return int(Exit.USAGE)
+    environment = environments.dev()
+    failed, told = [], []
+    for part in [part for part in PARTS if part in (args.parts or PARTS)]:
+        started = time.monotonic()
+        say(f"==> {part}")
+        good = _lint(environment) if part == "lint" else _pytest(environment, part, args.pytest)
+        told.append(f"{part}: {'passed' if good else 'FAILED'} in {time.monotonic() - started:.0f} s")
+        if not good:
+            failed.append(part)
+    say("\n".join(["", *told]))
+    return int(Exit.DEFECT if failed else Exit.OK)
+
+
+def _lint(environment: Path) -> bool:
+    root, tools = paths.root(), environment / "bin"
+    shell = [str(file) for file in sorted((root / "scripts").iterdir()) if file.is_file()] + [str(root / ".ci/run")]
+    checks = (
+        [str(tools / "ruff"), "check"],
+        [str(tools / "ruff"), "format", "--check"],
+        [str(tools / "mypy")],
+        [str(tools / "shellcheck"), *shell],
+        [str(tools / "yamllint"), "--strict", "."],
+    )
+    return all([subprocess.run(check, cwd=root, check=False).returncode == 0 for check in checks])  # noqa: C419  # run all
+
+
+def _pytest(environment: Path, part: str, extra: list[str]) -> bool:
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    everything = [] if extra else ["--require-all"]
+    reports = paths.home() / "reports"
+    command = [
+        *(str(environment / "bin/python"), "-m", "pytest", f"tests/{part}", *everything),
+        *(f"--junitxml={reports}/{part}.xml", "--durations=8", *extra),
+    ]
+    return subprocess.run(command, cwd=paths.root(), env=clean, check=False).returncode == 0

@@ -1,0 +1,152 @@
+"""Bring both engines up on this machine's CPU, and return when both are ready.
+
+The first run makes a Python environment from the hash lock (about 7 GB), applies the patch series and
+makes two small synthetic checkpoints; later runs only start the engines. Everything is kept in
+.firstword/ (or FIRSTWORD_HOME) and may be deleted at any time.
+
+  scripts/up            set up what is missing, start, wait until ready, print three requests to paste
+  scripts/up --status   say what runs
+  scripts/up --stop     stop both; nothing is left running
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from firstword import paths
+from firstword.errors import Exit, FirstwordError
+from firstword.native import engines, environments
+from firstword.native.console import Progress, say, step
+from firstword.native.engines import Engine
+
+SPEECH = "qwen3-tts-customvoice-synthetic"
+RECOGNITION = "step-audio-2-mini-synthetic"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``scripts/up`` takes."""
+    parser.add_argument("--stop", action="store_true", help="stop both engines")
+    parser.add_argument("--status", action="store_true", help="say what runs; exit code 0 when both are ready")
+    parser.add_argument("--qwen3-tts-port", type=int, default=8091, metavar="PORT", help="default: %(default)s")
+    parser.add_argument("--step-audio-2-port", type=int, default=8092, metavar="PORT", help="default: %(default)s")
+    parser.add_argument(
+        "--timeout", type=float, default=900.0, metavar="S", help="for both to become ready (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start, stop or tell.
+
+    Raises:
+        FirstwordError: Whatever kept an engine from becoming ready; nothing is left half-started.
+    """
+    if args.stop:
+        stopped = engines.stop_all()
+        say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+        return int(Exit.OK)
+    wanted = [Engine(SPEECH, args.qwen3_tts_port), Engine(RECOGNITION, args.step_audio_2_port)]
+    if args.status:
+        return _tell(wanted)
+
+    running = [engine for engine in wanted if engine.supervisor() is not None]
+    missing = [engine for engine in wanted if engine not in running]
+    for engine in missing:
+        engines.require_free(engine)
+    environment = environments.engine()
+    for engine in missing:
+        _checkpoint(environment, engine.model)
+    try:
+        children = {engine: engines.start(engine, environment, ["--shape", _shape(engine)]) for engine in missing}
+        _wait(wanted, children, args.timeout)
+    except BaseException:
+        engines.stop_all()
+        raise
+    print(requests(wanted[0], wanted[1]))
+    return int(Exit.OK)
+
+
+def requests(speech: Engine, recognition: Engine) -> str:
+    """Return the three requests a newcomer pastes."""
+    return f"""
+Both engines are ready. The checkpoints are synthetic: real architectures, small made-up weights, so
+the voice is noise-like and the transcript is made-up words. Paste these:
+
+# 1. speech: text in, a WAV file out
+curl -sf {speech.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "{speech.model}", "input": "Hello, world.", "voice": "vivian"}}' -o hello.wav
+
+# 2. the same, streamed: the first samples arrive while the rest is still being made
+curl -sfN {speech.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "{speech.model}", "input": "Hello, world.", "voice": "vivian",
+       "response_format": "wav", "stream": true, "stream_format": "audio"}}' -o streamed.wav
+
+# 3. recognition: the WAV made by the first request in, text out
+printf '{{"model": "{recognition.model}", "modalities": ["text"], "messages": [{{"role": "user", "content":
+  [{{"type": "input_audio", "input_audio": {{"format": "wav", "data": "%s"}}}}]}}]}}' "$(base64 -w0 hello.wav)" |
+  curl -sf {recognition.url}/v1/chat/completions -H 'Content-Type: application/json' -d @-
+
+Logs: {speech.log.parent}
+Stop: scripts/up --stop
+"""
+
+
+def _shape(engine: Engine) -> str:
+    return "cpu" if engine.model.startswith("qwen3-tts") else "speech-cpu"
+
+
+def _checkpoint(environment: Path, model: str) -> None:
+    folder = paths.home() / "checkpoints" / model
+    if (folder / "config.json").exists():
+        return
+    with step(f"making the checkpoint {model}"):
+        environments.run([str(environment / "bin/firstword"), "synthetic", model, str(folder)])
+
+
+def _wait(wanted: list[Engine], children: "dict[Engine, subprocess.Popen[bytes]]", timeout: float) -> None:
+    progress = Progress("starting", expected=70)
+    while not all(engine.ready() for engine in wanted):
+        for engine, child in children.items():
+            code = child.poll()
+            if code is not None:
+                progress.end(f"failed: {engine.model}")
+                say(engines.last_words(engine))
+                raise FirstwordError(
+                    f"{engine.model} ended with exit code {code} before it was ready",
+                    mend=f"see {engine.log}",
+                    code=Exit(code) if code in set(Exit) else Exit.STAGE_DIED,
+                )
+        if progress.seconds > timeout:
+            raise FirstwordError(
+                f"not ready after {timeout:.0f} s", mend="a slow machine needs a longer --timeout", code=Exit.NOT_READY
+            )
+        progress.update(", ".join(f"{e.model.partition('-synthetic')[0]}: {_state(e)}" for e in wanted))
+        time.sleep(0.2)
+    progress.end("ready")
+
+
+def _state(engine: Engine) -> str:
+    if engine.ready():
+        return "ready"
+    try:
+        log = engine.log.read_bytes()[-200_000:]
+    except OSError:
+        return "checking"
+    marks = (
+        (b"Application startup complete", "first request"),
+        (b"Orchestrator ready", "opening the API"),
+        (b"[StageRuntime] Stage 0 initialized", "loading the second stage"),
+        (b"Set runtime devices", "loading"),
+        (b"firstword serve: configuration", "importing"),
+    )
+    return next((word for mark, word in marks if mark in log), "checking")
+
+
+def _tell(wanted: list[Engine]) -> int:
+    for engine in wanted:
+        pid = engine.supervisor()
+        word = "not running" if pid is None else "ready" if engine.ready() else _state(engine)
+        print(f"{engine.model}  {engine.url}  {word}")
+    sys.stdout.flush()
+    return int(Exit.OK if all(engine.ready() and engine.supervisor() for engine in wanted) else Exit.NOT_READY)
