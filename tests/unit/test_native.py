@@ -1,0 +1,168 @@
+"""Running without Docker: what `scripts/up` and the environments do when something is in the way."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from firstword import paths
+from firstword.errors import Exit, FirstwordError
+from firstword.native import engines, environments, up
+from firstword.native.engines import Engine
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path))
+    return tmp_path
+
+
+def script(name: str, *args: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [str(ROOT / "scripts" / name), *args], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["up", "test", "lock"])
+def test_help_teaches(name):
+    result = script(name, "--help")
+    assert result.returncode == 0
+    assert f"scripts/{name}" in result.stdout
+
+
+def test_a_wrong_python_is_one_clear_line(tmp_path):
+    fake = tmp_path / "bin"
+    fake.mkdir()
+    for tool in ("bash", "dirname", "env"):
+        (fake / tool).symlink_to(shutil.which(tool))
+    (fake / "python3").write_text("#!/bin/sh\necho Python 3.9.1; exit 1\n")
+    (fake / "python3").chmod(0o755)
+    result = script("up", PATH=str(fake), HOME=str(tmp_path), FIRSTWORD_PYTHON="")
+    if Path("/usr/local/bin/python3.12").exists():
+        return
+    assert result.returncode == Exit.WRONG_PYTHON
+    assert "Python 3.12 with venv is needed; found: Python 3.9.1" in result.stderr
+    assert "mend:" in result.stderr
+
+
+def test_a_taken_port_is_one_clear_line_and_nothing_is_started(home):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = script("up", "--qwen3-tts-port", str(port), FIRSTWORD_HOME=str(home))
+    assert result.returncode == Exit.PORT_IN_USE
+    assert f"port {port} is taken" in result.stderr
+    assert not list(home.rglob("started-*.json"))
+
+
+def test_a_full_disk_is_one_clear_line(home, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 1_500_000_000))
+    with pytest.raises(FirstwordError, match=r"1.5 GB free in .*, 9.0 GB needed") as caught:
+        environments.engine()
+    assert caught.value.code == Exit.DISK_FULL
+
+
+def test_stop_with_nothing_running_is_fine(home):
+    result = script("up", "--stop", FIRSTWORD_HOME=str(home))
+    assert result.returncode == 0
+    assert "nothing was running" in result.stderr
+
+
+def test_status_with_nothing_running_is_not_ready(home):
+    result = script("up", "--status", FIRSTWORD_HOME=str(home))
+    assert result.returncode == Exit.NOT_READY
+    assert result.stdout.count("not running") == 2
+
+
+def test_stop_never_touches_a_process_that_is_not_ours(home):
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    try:
+        (home / "run").mkdir()
+        (home / "run/started-9.json").write_text(json.dumps({"pid": other.pid, "model": "m"}))
+        assert engines.stop_all(seconds=1) == []
+        assert other.poll() is None
+    finally:
+        other.kill()
+
+
+def test_an_engine_that_fails_to_start_tells_its_cause_and_leaves_nothing(home, monkeypatch):
+    environment = home / "engine"
+    (environment / "bin").mkdir(parents=True)
+    program = environment / "bin/firstword"
+    program.write_text(
+        "#!/bin/sh\necho noise\necho 'firstword serve: disk on fire' >&2\necho '  mend: water' >&2\nexit 50\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(environments, "engine", lambda: environment)
+    monkeypatch.setattr(up, "_checkpoint", lambda *_: None)
+    monkeypatch.setattr(engines, "require_free", lambda _: None)
+    said = []
+    monkeypatch.setattr(up, "say", said.append)
+    with pytest.raises(FirstwordError) as caught:
+        up.run(up_arguments())
+    assert caught.value.code == Exit.DISK_FULL
+    assert said == ["firstword serve: disk on fire\n  mend: water"]
+    assert not list((home / "run").glob("*"))
+
+
+def up_arguments():
+    import argparse
+
+    parser = argparse.ArgumentParser()
+    up.add_arguments(parser)
+    return parser.parse_args([])
+
+
+def test_the_environment_is_made_again_when_what_it_is_made_from_changes(home, monkeypatch):
+    made = []
+    monkeypatch.setattr(environments, "run", lambda command, **_: made.append(command))
+    monkeypatch.setattr(environments, "uv", lambda: Path("uv"))
+    (home / "engine/bin").mkdir(parents=True)
+    (home / "engine/bin/python").touch()
+    monkeypatch.setattr(environments, "_series_digest", lambda: "one")
+    environments.engine()
+    assert made
+    made.clear()
+    environments.engine()
+    assert made == []
+    monkeypatch.setattr(environments, "_series_digest", lambda: "two")
+    environments.engine()
+    assert any("patches" in command for command in made)
+
+
+def test_pasted_requests_carry_both_engines():
+    text = up.requests(Engine(up.SPEECH, 1), Engine(up.RECOGNITION, 2))
+    assert text.count("curl ") == 3
+    assert "http://127.0.0.1:1/v1/audio/speech" in text
+    assert "http://127.0.0.1:2/v1/chat/completions" in text
+
+
+def test_native_and_its_foundations_need_only_the_standard_library():
+    """They run before any environment exists."""
+    modules = [
+        "errors.py",
+        "paths.py",
+        "__init__.py",
+        *[f"native/{p.name}" for p in (ROOT / "src/firstword/native").glob("*.py")],
+    ]
+    code = (
+        "import ast, sys\n"
+        "for f in sys.argv[1:]:\n"
+        "  for n in ast.walk(ast.parse(open(f).read())):\n"
+        "    names = [a.name for a in n.names] if isinstance(n, ast.Import) else [n.module] if isinstance(n, ast.ImportFrom) else []\n"
+        "    for name in names:\n"
+        "      top = name.partition('.')[0]\n"
+        "      assert top in sys.stdlib_module_names or name == 'firstword' or name.startswith(('firstword.errors','firstword.paths','firstword.native')), (f, name)\n"
+    )
+    files = [str(ROOT / "src/firstword" / module) for module in modules]
+    result = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert paths.root() == ROOT
