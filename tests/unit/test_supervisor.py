@@ -97,7 +97,7 @@ def test_ready_comes_only_after_the_first_answer(start):
         LISTENS + "time.sleep(60)",
         first_answer="\n    while not (folder / 'answer').exists(): time.sleep(0.02)\n    return 'good audio'",
     )
-    run.until(lambda: (run.folder / "alive").exists())
+    run.until((run.folder / "alive").exists)
     time.sleep(0.7)
     assert "ready_at" not in run.record()
     (run.folder / "answer").touch()
@@ -114,7 +114,8 @@ def test_sigterm_ends_the_engine_and_every_process_it_started(start):
         LISTENS
         + """
 import subprocess, os
-children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=own).pid for own in (False, True)]
+nap = [sys.executable, "-c", "import time; time.sleep(60)"]
+children = [subprocess.Popen(nap, start_new_session=own).pid for own in (False, True)]
 (Path(sys.argv[1]) / "pids").write_text(" ".join(map(str, [os.getpid(), *children])))
 time.sleep(60)
 """
@@ -164,9 +165,8 @@ def test_a_killed_supervisor_does_not_leave_its_engine(start):
     ],
 )
 def test_last_words_become_a_cause_and_an_exit_code(start, last_line, code, cause):
-    run = start(
-        f"print({last_line!r})\nprint('RuntimeError: Engine core initialization failed.' if {code} != 42 else '')\nraise SystemExit(1)"
-    )
+    vague = "" if code == 42 else "RuntimeError: Engine core initialization failed."
+    run = start(f"print({last_line!r})\nprint({vague!r})\nraise SystemExit(1)")
     ended, output = run.end()
     assert ended == code
     assert cause in output.partition("CAUSE")[2]
