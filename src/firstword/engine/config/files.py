@@ -1,0 +1,186 @@
+"""Read a deploy config and say what it resolves to."""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from firstword import paths
+from firstword.engine.config import schema
+from firstword.errors import Exit, FirstwordError
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a deploy config.
+
+    Attributes:
+        id: 0 for the talker or thinker, 1 for code2wav or token2wav.
+        devices: Indices into the visible devices.
+        settings: Every key of the stage, as the file gives it.
+    """
+
+    id: int
+    devices: tuple[int, ...]
+    settings: dict[str, Any] = field(hash=False)
+
+    @property
+    def kv_cache_bytes(self) -> int:
+        """Bytes of KV cache."""
+        return int(self.settings["kv_cache_memory_bytes"])
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """A checked deploy config.
+
+    Attributes:
+        path: The file, as ``--deploy-config`` takes it.
+        family: ``qwen3-tts`` or ``step-audio-2``.
+        shape: The file's name without its suffix.
+        stages: In order of their ids.
+        device: ``cpu`` or ``cuda``.
+        gpus: How many GPUs the file counts on; 0 on a CPU.
+        sha256: Of `resolved` as canonical JSON: the same for the same settings, whatever the comments.
+    """
+
+    path: Path
+    family: str
+    shape: str
+    stages: tuple[Stage, ...]
+    device: str
+    gpus: int
+    sha256: str
+    _settings: dict[str, Any] = field(repr=False, hash=False, compare=False)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return every setting of the file, as vLLM-Omni reads it."""
+        settings: dict[str, Any] = json.loads(json.dumps(self._settings))
+        return settings
+
+    @property
+    def speaks(self) -> bool:
+        """Whether requests can ask for audio: not with recognition's thinker alone."""
+        return bool(self._settings.get("pipeline") != "step_audio_2_asr")
+
+
+def folder(family: str) -> Path:
+    """Return the folder of a family's configs.
+
+    Raises:
+        FirstwordError: There is no such family.
+    """
+    if family not in schema.FAMILIES:
+        raise FirstwordError(
+            f"no engine configs for the family {family!r}",
+            mend="use one of: " + ", ".join(schema.FAMILIES),
+            code=Exit.CONFIG,
+        )
+    return paths.root() / "configs" / "engines" / family
+
+
+def shapes(family: str) -> list[str]:
+    """Return the names of a family's shipped configs, sorted."""
+    return sorted(path.stem for path in folder(family).glob("*.yaml"))
+
+
+def load(family: str, shape: str) -> EngineConfig:
+    """Return a shipped config.
+
+    Args:
+        family: ``qwen3-tts`` or ``step-audio-2``.
+        shape: A name of `shapes`, for example ``cpu`` or ``speech-1x80g``.
+
+    Raises:
+        FirstwordError: There is no such file, or it is not good.
+    """
+    path = folder(family) / f"{shape}.yaml"
+    known = shapes(family)
+    if shape not in known:
+        raise FirstwordError(
+            f"{family} has no shape {shape!r}",
+            mend="pass --shape with one of: " + ", ".join(known),
+            code=Exit.CONFIG,
+        )
+    return load_file(path, family)
+
+
+def load_file(path: Path, family: str) -> EngineConfig:
+    """Return the config in any file.
+
+    Raises:
+        FirstwordError: It cannot be read, is no YAML, or holds something that vLLM-Omni or the model would not take.
+    """
+    examples = folder(family)
+    try:
+        text = path.read_text()
+    except OSError as error:
+        raise FirstwordError(
+            f"cannot read {path}: {error.strerror}",
+            mend=f"name a file of {examples}, or none",
+            code=Exit.CONFIG,
+        ) from error
+    settings = _parse(text, path)
+    found = schema.problems(settings, family)
+    if found:
+        raise FirstwordError(
+            f"{path}: {'; '.join(found)}",
+            mend=f"correct the file; {examples} holds ones that work",
+            code=Exit.CONFIG,
+        )
+    stages = tuple(
+        Stage(item["stage_id"], tuple(int(index) for index in item["devices"].split(",")), item)
+        for item in settings["stages"]
+    )
+    device = "cpu" if path.stem.rpartition("-")[2] == "cpu" else "cuda"
+    canonical = json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()
+    return EngineConfig(
+        path=path,
+        family=family,
+        shape=path.stem,
+        stages=stages,
+        device=device,
+        gpus=0 if device == "cpu" else 1 + max(index for stage in stages for index in stage.devices),
+        sha256=hashlib.sha256(canonical).hexdigest(),
+        _settings=settings,
+    )
+
+
+def _parse(text: str, path: Path) -> Any:
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_loader())  # noqa: S506  # a SafeLoader, below
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise FirstwordError(
+            f"{path} is not YAML{where}: {problem}", mend="correct that line", code=Exit.CONFIG
+        ) from error
+
+
+@cache
+def _loader() -> Any:
+    """Return PyYAML's safe loader, made to refuse a key that stands twice (YAML itself takes the last)."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        pass
+
+    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = loader.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        result: dict[Any, Any] = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+        return result
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    return Loader
