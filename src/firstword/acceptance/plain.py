@@ -1,0 +1,52 @@
+"""One GET with the standard library alone: httpx takes longer to import than the request takes."""
+
+import http.client
+import socket
+import urllib.parse
+
+from firstword.acceptance.errors import TimedOutError, UnreachableError
+from firstword.errors import Exit, FirstwordError
+
+
+def get(url: str, path: str, *, timeout: float, api_key: str | None = None) -> tuple[int, bytes]:
+    """Return status and body of ``path`` on the server at ``url``. No proxy, no redirect.
+
+    Raises:
+        FirstwordError: ``url`` is not one.
+        UnreachableError: No connection, or it broke.
+        TimedOutError: No answer within ``timeout`` seconds.
+    """
+    secure, host, port = address(url)
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    connection = kind(host, port, timeout=timeout)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {api_key}"} if api_key else {})
+        response = connection.getresponse()
+        return response.status, response.read()
+    except TimeoutError as error:
+        raise TimedOutError(f"no answer to {path} within {timeout:g} s") from error
+    except socket.gaierror as error:
+        raise UnreachableError(f"no host is called {host}") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreachableError(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
+    finally:
+        connection.close()
+
+
+def address(url: str) -> tuple[bool, str, int]:
+    """Return whether ``url`` is https, its host and its port.
+
+    Raises:
+        FirstwordError: It is no http or https address.
+    """
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urllib.parse.SplitResult("", "", "", "", ""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise FirstwordError(
+            f"{url} is not the address of a server", mend="give one such as http://127.0.0.1:8091", code=Exit.USAGE
+        )
+    secure = parts.scheme == "https"
+    return secure, parts.hostname, port or (443 if secure else 80)
