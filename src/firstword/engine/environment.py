@@ -40,11 +40,13 @@ def engine_environment(device: str, cache: Path, base: Mapping[str, str] | None 
 
     Args:
         device: ``cpu`` or ``cuda``.
-        cache: Folder kept between starts; holds vLLM's model inspection results, which take 36 s when cold.
+        cache: Folder kept between starts: vLLM's model inspection results, which take 36 s when cold, and voices.
         base: The environment to start from, ``os.environ`` by default.
     """
     environment = dict(os.environ if base is None else base)
-    defaults = ALWAYS | (CPU if device == "cpu" else {}) | {"VLLM_CACHE_ROOT": str(cache)}
+    defaults = ALWAYS | (CPU if device == "cpu" else {})
+    # Uploaded voices survive a restart with the caches' folder, not in the user's own one.
+    defaults |= {"VLLM_CACHE_ROOT": str(cache / "vllm"), "SPEAKER_SAMPLES_DIR": str(cache / "speakers")}
     for name, value in defaults.items():
         environment.setdefault(name, value)
     # Without bytecode each process compiles vLLM, torch and transformers again: 22-30 s instead of 10.

@@ -84,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
         return int(Exit.OK)
 
     _preflight(args, checkpoint, config)
+    say("checked: nothing is missing")
 
-    cache = paths.home() / "cache"
-    environment = engine_environment(config.device, cache / "vllm")
+    environment = engine_environment(config.device, paths.home() / "cache")
     environment.setdefault("VLLM_LOGGING_CONFIG_PATH", str(Path(__file__).with_name("logging.json")))
     record = run_dir() / f"engine-{args.port}.json"
     state = run_dir() / f"probe-{args.port}.json"

@@ -1,0 +1,1 @@
+"""Measurements: side by side in one run, medians, the machine named. No test asserts a speed."""
