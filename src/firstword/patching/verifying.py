@@ -1,0 +1,61 @@
+"""Is an environment patched as this checkout's series says?"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstword import paths
+from firstword.errors import FirstwordError
+from firstword.patching.environment import installed_version
+from firstword.patching.manifest import Manifest, manifest_path
+from firstword.patching.series import Series, load_series, sha256
+
+_REAPPLY = "reinstall {names}, delete the manifest and run `firstword patches apply`"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be: what, and the command that mends it."""
+
+    cause: str
+    mend: str
+
+
+def verify(site_packages: Path, series: Series | None = None) -> list[Problem]:
+    """Return all that differs between an environment and the series; empty if nothing does.
+
+    Args:
+        site_packages: The environment's folder.
+        series: The series to compare with; by default this checkout's.
+    """
+    try:
+        series = series or load_series(paths.root() / "patches")
+        manifest = Manifest.read(site_packages)
+    except FirstwordError as error:
+        return [Problem(error.cause, error.mend)]
+    if manifest is None:
+        return [
+            Problem(
+                f"the patches are not applied to {site_packages}",
+                f"run `firstword patches apply --site-packages {site_packages}`",
+            )
+        ]
+    reapply = _REAPPLY.format(names=" ".join(f"{name}=={version}" for name, version in series.versions.items()))
+    problems = []
+    if manifest.series_sha256 != series.sha256:
+        problems.append(Problem(f"{manifest_path(site_packages)} is of another series than {series.root}", reapply))
+    for distribution, wanted in series.versions.items():
+        version = installed_version(site_packages, distribution)
+        if version != wanted:
+            problems.append(
+                Problem(
+                    f"{distribution} is {version or 'not installed'}; the patches are for {wanted}",
+                    f"install {distribution}=={wanted}",
+                )
+            )
+    for path, sums in series.sums.items():
+        file = site_packages / path
+        found = sha256(file.read_bytes()) if file.is_file() else None
+        if found != sums.after:
+            state = {None: "is missing", sums.before: "is not patched"}.get(found, "was changed after it was patched")
+            problems.append(Problem(f"{path} {state}", reapply))
+    return problems
