@@ -83,17 +83,22 @@ def present(series: Series, site_packages: Path, *, partial: bool = False) -> li
 
 def _refuse_twice(manifest: Manifest, site_packages: Path) -> None:
     old = Manifest.read(site_packages)
-    if old is None:
+    if old is None or _released_again(old, site_packages):
         return
     if old.series_sha256 == manifest.series_sha256:
         cause, mend = "this series is already applied to", "nothing to do; `firstword patches verify` checks it"
     else:
         names = " ".join(f"{name}=={version}" for name, version in old.distributions.items())
-        cause, mend = (
-            "another series is already applied to",
-            f"reinstall {names} and delete {manifest_path(site_packages)}",
-        )
+        cause, mend = "another series is already applied to", f"reinstall {names}, then run `firstword patches apply`"
     raise FirstwordError(f"{cause} {site_packages}", mend=mend, code=Exit.PATCHES)
+
+
+def _released_again(old: Manifest, site_packages: Path) -> bool:
+    """Whether the distributions were installed anew over a manifest, which no installer removes."""
+    return all(
+        (file := site_packages / path).is_file() and sha256(file.read_bytes()) == sums.before
+        for path, sums in old.files.items()
+    )
 
 
 def read(site_packages: Path, path: str) -> bytes:

@@ -9,7 +9,7 @@ from firstword.patching.environment import installed_version
 from firstword.patching.manifest import Manifest, manifest_path
 from firstword.patching.series import Series, load_series, sha256
 
-_REAPPLY = "reinstall {names}, delete the manifest and run `firstword patches apply`"
+_REAPPLY = "reinstall {names}, then run `firstword patches apply`"
 
 
 @dataclass(frozen=True)
