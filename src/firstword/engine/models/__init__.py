@@ -1,0 +1,7 @@
+"""Models: which there are, where they lie, and whether they are what was published."""
+
+from firstword.engine.models.catalog import Entry, get, names
+from firstword.engine.models.checkpoint import Checkpoint, recognise
+from firstword.engine.models.resolution import models_folder, resolve
+
+__all__ = ["Checkpoint", "Entry", "get", "models_folder", "names", "recognise", "resolve"]
