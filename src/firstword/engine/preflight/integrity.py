@@ -1,0 +1,147 @@
+"""The file check: installed files are there and are what their distribution brought, or what patches/ made of them.
+
+A wheel's RECORD holds a size and a SHA-256 for each file. Sizes are compared for all files of the
+distributions concerned; digests for the sources that were read anyway, and with ``deep`` for every file.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from firstword.engine.preflight.context import Context
+from firstword.engine.preflight.finding import Finding
+from firstword.engine.preflight.installed import Distribution, Record
+from firstword.engine.preflight.phases import FIRST_USE, Phase
+from firstword.engine.preflight.survey import Survey
+from firstword.engine.preflight.walk import top
+from firstword.errors import Exit
+
+CHECK = "files"
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Differences:
+    """The files of one distribution that are gone or changed, as paths below site-packages."""
+
+    distribution: Distribution
+    gone: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def changed_modules(self) -> dict[str, str]:
+        """Module -> path, of the changed files that are modules."""
+        return {_module(path): path for path in self.changed if path.endswith(".py")}
+
+
+def differences(survey: Survey) -> list[Differences]:
+    """Return what differs in the distributions that serving reads itself; with ``deep``, in all that it needs."""
+    context = survey.context
+    patched = patched_files(context)
+    distributions = survey.needed_distributions if context.deep else survey.walked_distributions
+    names = {found.name for found in distributions} | {survey.distribution_of(need) for need in survey.light_needs()}
+    found = []
+    for name in sorted(names & set(context.installed.distributions)):
+        distribution = context.installed.distributions[name]
+        gone, changed = [], []
+        for record in _concerned(survey, distribution):
+            state = _state(survey, record) if record.path not in patched else None
+            if state == "gone":
+                gone.append(record.path)
+            elif state == "changed":
+                changed.append(record.path)
+        if gone or changed:
+            found.append(Differences(distribution, tuple(gone), tuple(changed)))
+    return found
+
+
+def patched_files(context: Context) -> set[str]:
+    """Return the files that the patch series owns; the patch check looks after them."""
+    try:
+        from firstword.patching import Manifest
+
+        manifest = Manifest.read(context.site_packages)
+    except Exception:  # unreadable, or unidiff is missing: the patch check says so
+        return set()
+    return set(manifest.files) if manifest else set()
+
+
+def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iterator[Finding]:
+    """Yield a finding for the files that are gone, and one for those that changed.
+
+    Args:
+        survey: The survey.
+        found: From `differences`.
+        raised: Module -> error, of the changed modules that were imported for real.
+    """
+    name = f"{found.distribution.name} {found.distribution.version}"
+    mend = survey.context.install(found.distribution.name)
+    if found.gone:
+        cause = f"{_count(found.gone)} of {name} gone: {_some(found.gone)}"
+        later = _phase(survey, found.gone).later("ModuleNotFoundError or FileNotFoundError")
+        yield Finding(CHECK, found.distribution.name, cause, later, mend, Exit.ENVIRONMENT)
+    broken = {module: raised[module] for module in found.changed_modules if module in raised}
+    for module, error in broken.items():
+        path = found.changed_modules[module]
+        cause = f"{path} is not what {name} installed, and raises on import: {error}"
+        later = _phase(survey, (path,)).later(error)
+        yield Finding(CHECK, module, cause, later, mend, Exit.ENVIRONMENT)
+    rest = tuple(path for path in found.changed if _module(path) not in broken)
+    if rest:
+        cause = f"{_count(rest)} of {name} changed since installed, and not by patches/: {_some(rest)}"
+        later = "what the changes do; nothing tells that the release is another one"
+        yield Finding(CHECK, found.distribution.name, cause, later, mend, Exit.ENVIRONMENT)
+
+
+def _concerned(survey: Survey, distribution: Distribution) -> Iterator[Record]:
+    """Yield the records of the packages that serving reaches; a distribution may bring unrelated ones beside them."""
+    reached = {top(module) for module in survey.walk.reached}
+    every = survey.context.deep and distribution not in survey.walked_distributions
+    for record in distribution.records:
+        first = record.path.partition("/")[0]
+        if first == ".." or first.endswith((".dist-info", ".pth")) or record.path.endswith(".pyc"):
+            continue
+        if every or first.partition(".")[0] in reached or first.endswith(".libs"):
+            yield record
+
+
+def _state(survey: Survey, record: Record) -> str | None:
+    path = survey.context.site_packages / record.path
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return "gone"
+    if size != record.size:
+        return "changed"
+    digest = survey.sources.digests.get(str(path))
+    if digest is None and survey.context.deep:
+        digest = file_digest(path)
+    return "changed" if digest not in (None, record.sha256) else None
+
+
+def file_digest(path: Path) -> str:
+    """Return a file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _phase(survey: Survey, paths: tuple[str, ...]) -> Phase:
+    for path in paths:
+        reached = survey.walk.reached.get(_module(path))
+        if reached:
+            return reached.phase
+    return FIRST_USE
+
+
+def _count(paths: tuple[str, ...]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
+
+
+def _some(paths: tuple[str, ...]) -> str:
+    more = f", and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more

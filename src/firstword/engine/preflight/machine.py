@@ -1,0 +1,146 @@
+"""The checks of the machine: interpreter, devices, memory, /dev/shm, disk, port, compiler."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from firstword import paths
+from firstword.engine.preflight.context import Context
+from firstword.engine.preflight.finding import Finding
+from firstword.errors import Exit, FirstwordError
+
+PYTHON = (3, 12)
+# The oldest driver that CUDA 13 runs on, which PyPI's vLLM and torch are built for.
+DRIVER = (580,)
+MIB = 1024**2
+SHM_FOLDER = Path("/dev/shm")  # noqa: S108  # this very folder
+# Waveform and token chunks of requests under way; a stage of worker processes keeps 160 MiB of messages on top.
+SHM = 128 * MIB
+SHM_WITH_WORKERS = 1024 * MIB
+# vLLM's caches, logs, and what clients upload.
+DISK = 1024 * MIB
+
+
+def checks(context: Context) -> Iterator[Finding]:
+    """Yield what the machine lacks; without a model only what belongs to the environment itself."""
+    yield from interpreter(context)
+    yield from compiler(context)
+    yield from port(context)
+    if context.model_dir is not None:
+        yield from deploy(context)
+        yield from shared_memory(context)
+        yield from disk(context)
+
+
+def interpreter(context: Context) -> Iterator[Finding]:
+    """Yield a finding when this is not the Python that the lock is for."""
+    found = context.probes.python()
+    if found != PYTHON:
+        cause = f"Python {found[0]}.{found[1]} runs this; the lock is for 3.12"
+        later = "wheels that do not install, or a SyntaxError far into the start"
+        mend = "make the environment with Python 3.12 (scripts/up does)"
+        yield Finding("python", "python", cause, later, mend, Exit.WRONG_PYTHON)
+
+
+def deploy(context: Context) -> Iterator[Finding]:
+    """Yield findings for a deploy config that is not good, and for devices that don't suit it."""
+    config = context.config
+    if isinstance(config, FirstwordError):
+        later = "unknown keys are dropped without a word; wrong values end a stage at start"
+        yield Finding("config", str(context.deploy_config), config.cause, later, config.mend, config.code)
+        return
+    if context.device == "cuda":
+        yield from _driver(context)
+    if config is None or context.model_dir is None or context.family is None:
+        return
+    if config.device != context.device:
+        cause = f"{config.path.name} is for {config.device}, the environment is for {context.device}"
+        mend = f"pass a --shape for {context.device}"
+        yield Finding(
+            "devices", config.path.name, cause, "RuntimeError: Device string must not be empty", mend, Exit.CONFIG
+        )
+        return
+    from firstword.engine.config import check_fits, memory_plan, of_checkpoint
+
+    later = (
+        "an out-of-memory error of one stage after a minute or more, or at the first long request; "
+        "vllm serve ends with 'Engine core initialization failed'"
+    )
+    try:
+        geometry = of_checkpoint(context.model_dir, context.family)
+    except FirstwordError:  # the model check says what is missing
+        return
+    try:
+        check_fits(memory_plan(config, geometry), context.probes.devices(context.device))
+    except FirstwordError as error:
+        yield Finding("devices", config.shape, error.cause, later, error.mend, error.code)
+
+
+def _driver(context: Context) -> Iterator[Finding]:
+    drivers = context.probes.drivers()
+    if drivers is None:
+        cause = "no NVIDIA driver answers (nvidia-smi is missing or fails)"
+        later = "RuntimeError: Failed to infer device type"
+        mend = "install the driver, or give the container its GPUs (--gpus all); without a GPU use --device cpu"
+        yield Finding("devices", "driver", cause, later, mend, Exit.DOES_NOT_FIT)
+        return
+    for version in sorted(set(drivers)):
+        if version < DRIVER:
+            cause = f"NVIDIA driver {'.'.join(map(str, version))} is older than 580, which CUDA 13 needs"
+            later = "RuntimeError: The NVIDIA driver on your system is too old"
+            yield Finding("devices", "driver", cause, later, "install driver 580 or newer", Exit.DOES_NOT_FIT)
+
+
+def shared_memory(context: Context) -> Iterator[Finding]:
+    """Yield a finding when /dev/shm can't hold what stages pass to one another."""
+    workers = context.settings.get("distributed_executor_backend") != "uni"
+    wanted = SHM_WITH_WORKERS if workers and context.device == "cuda" else SHM
+    free = context.probes.free_space(SHM_FOLDER)
+    if free is not None and free >= wanted:
+        return
+    cause = f"{SHM_FOLDER} does not exist"
+    if free is not None:
+        cause = f"{SHM_FOLDER} has {_mib(free)} free, {_mib(wanted)} are needed"
+    later = "/health answers 200; a request hangs or a stage dies with 'Bus error' or 'No space left on device'"
+    mend = "start the container with --shm-size 2g (compose: shm_size), or remove what old engines left in /dev/shm"
+    yield Finding("machine", str(SHM_FOLDER), cause, later, mend, Exit.DISK_FULL)
+
+
+def disk(context: Context) -> Iterator[Finding]:
+    """Yield a finding when caches and logs have no room."""
+    folder = paths.home()
+    free = context.probes.free_space(folder)
+    if free is not None and free < DISK:
+        cause = f"{folder} is on a file system with {_mib(free)} free, {_mib(DISK)} are needed"
+        later = "OSError: [Errno 28] No space left on device, from whatever writes first"
+        mend = "free space there, or set FIRSTWORD_HOME to a folder elsewhere"
+        yield Finding("machine", str(folder), cause, later, mend, Exit.DISK_FULL)
+
+
+def port(context: Context) -> Iterator[Finding]:
+    """Yield a finding when the server could not listen."""
+    if context.port is None:
+        return
+    error = context.probes.bind_error(context.host, context.port)
+    if error:
+        where = f"{context.host}:{context.port}"
+        cause = f"cannot listen on {where}: {error}"
+        later = f"OSError: [Errno 98] {error}, before or after the models are loaded"
+        mend = "stop what listens there, or choose another --port or --host"
+        yield Finding("machine", where, cause, later, mend, Exit.PORT_IN_USE)
+
+
+def compiler(context: Context) -> Iterator[Finding]:
+    """Yield a finding when something will be compiled and no compiler is there: Triton in C, torch.compile in C++."""
+    compiles = context.device == "cuda" or os.environ.get("TORCHDYNAMO_DISABLE", "1") != "1"
+    if not compiles:
+        return
+    for language, names in {"C": ("cc", "gcc", "clang"), "C++": ("c++", "g++", "clang++")}.items():
+        if context.probes.command(*names) is None:
+            cause = f"no {language} compiler is on PATH ({', '.join(names)})"
+            later = "InvalidCxxCompiler or 'Failed to find C compiler', at start or at the first request"
+            yield Finding("machine", f"{language} compiler", cause, later, "install gcc and g++", Exit.NO_COMPILER)
+
+
+def _mib(size: int) -> str:
+    return f"{size // MIB} MiB"

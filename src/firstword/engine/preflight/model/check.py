@@ -1,0 +1,166 @@
+"""The model check: every file that serving reads is there, whole, and the pinned one."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from firstword.engine.preflight.context import Context, FilePin
+from firstword.engine.preflight.finding import Finding
+from firstword.engine.preflight.flow_yaml import read_flow_yaml
+from firstword.engine.preflight.integrity import file_digest
+from firstword.engine.preflight.model import tensors
+from firstword.engine.preflight.model.files import INDEX, is_there, needed, token2wav_files
+from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
+from firstword.errors import Exit, FirstwordError
+
+CHECK = "model"
+_SAFETENSORS = "SafetensorError: Error while deserializing header: incomplete metadata, file not fully covered"
+_TORCH = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory"
+_ONNX = "google.protobuf.message.DecodeError: Error parsing message"
+
+
+def model_files(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each file of the checkpoint that is missing, cut short or another one."""
+    model, family = context.model_dir, context.family
+    if model is None or family is None:
+        return
+    checker = _Checker(context, model)
+    if not model.is_dir():
+        yield checker.finding(model.name, f"there is no folder {model}", START, "OSError: it is no model id either")
+        return
+    missing = list(checker.missing(family))
+    yield from missing
+    if not context.model_config and not any(found.subject == "config.json" for found in missing):
+        yield checker.finding("config.json", "config.json is no JSON object", START, "OSError: not a valid JSON file")
+    yield from checker.weights()
+    if context.speaks:
+        yield from checker.token2wav()
+    yield from checker.pinned({found.subject for found in missing})
+    yield from checker.remote_code()
+
+
+class _Checker:
+    def __init__(self, context: Context, model: Path) -> None:
+        self.context = context
+        self.model = model
+        self.mend = f"fetch it again with firstword models download, or copy the whole checkpoint to {model}"
+
+    def finding(self, name: str, cause: str, phase: Phase, error: str, *, code: Exit | None = None) -> Finding:
+        return Finding(CHECK, name, cause, phase.later(error), self.mend, code or Exit.CHECKPOINT_INCOMPLETE)
+
+    def missing(self, family: str) -> Iterator[Finding]:
+        for need in needed(family, self.context.model_config, speaks=self.context.speaks):
+            if not any(is_there(self.model, name) for name in need.any_of):
+                name = need.any_of[0]
+                state = "is empty" if (self.model / name).exists() else "is missing from the checkpoint"
+                cause = f"{' or '.join(need.any_of)} {state}: {need.reader} reads it"
+                yield self.finding(name, cause, need.phase, f"FileNotFoundError: {name}")
+        if is_there(self.model, "vocab.json") and not any(
+            is_there(self.model, name) for name in ("tokenizer.json", "merges.txt")
+        ):
+            cause = "merges.txt is missing from the checkpoint: the tokenizer reads it with vocab.json"
+            yield self.finding("merges.txt", cause, START, "TypeError in the tokenizer")
+
+    def weights(self) -> Iterator[Finding]:
+        """Yield what is wrong with the safetensors files, and with the index if there is one."""
+        broken = set()
+        for path in sorted([*self.model.glob("*.safetensors"), *self.model.glob("speech_tokenizer/*.safetensors")]):
+            fault = tensors.safetensors_fault(path) if path.stat().st_size else None
+            if fault:
+                name = path.relative_to(self.model).as_posix()
+                broken.add(name)
+                yield self.finding(name, f"{name}: {fault}", STAGE_PROCESS, _SAFETENSORS)
+        index = self.model / INDEX
+        if not is_there(self.model, INDEX):
+            return
+        try:
+            places = dict(json.loads(index.read_bytes())["weight_map"])
+        except (ValueError, KeyError, TypeError) as error:
+            yield self.finding(INDEX, f"{INDEX} is no index: {error}", STAGE_PROCESS, "JSONDecodeError")
+            return
+        for shard in sorted(set(places.values())):
+            if not is_there(self.model, shard):
+                cause = f"{shard} is missing from the checkpoint: {INDEX} names it"
+                yield self.finding(shard, cause, STAGE_PROCESS, f"FileNotFoundError: {shard}")
+            elif shard not in broken:
+                absent = {name for name, place in places.items() if place == shard} - tensors.tensor_names(
+                    self.model / shard
+                )
+                if absent:
+                    cause = f"{shard} does not hold {min(absent)}, which {INDEX} places there ({len(absent)} in all)"
+                    yield self.finding(shard, cause, STAGE_PROCESS, "KeyError, or weights that stay uninitialised")
+
+    def token2wav(self) -> Iterator[Finding]:
+        """Yield what is wrong with the files that token2wav reads at the first speech request."""
+        judges: dict[str, tuple[Callable[[Path], str | None], str]] = {
+            ".pt": (tensors.torch_fault, _TORCH),
+            ".onnx": (tensors.onnx_fault, _ONNX),
+        }
+        for name in token2wav_files():
+            judge = judges.get(Path(name).suffix)
+            if judge is None or not is_there(self.model, name):
+                continue
+            fault = judge[0](self.model / name)
+            if fault:
+                yield self.finding(name, f"{name}: {fault}", FIRST_SPEECH, judge[1])
+            elif name.endswith(".onnx"):
+                yield from self._beside(name)
+        if is_there(self.model, "token2wav/flow.yaml"):
+            yield from self._flow()
+
+    def _beside(self, name: str) -> Iterator[Finding]:
+        for other, size in tensors.onnx_data_files(self.model / name).items():
+            path = (self.model / name).parent / other
+            found = path.stat().st_size if path.is_file() else None
+            if found is None or found < size:
+                state = "is missing" if found is None else f"is cut short: {found} bytes of {size}"
+                beside = f"token2wav/{other}"
+                yield self.finding(beside, f"{beside} {state}: {name} keeps its weights there", FIRST_SPEECH, _ONNX)
+
+    def _flow(self) -> Iterator[Finding]:
+        name = "token2wav/flow.yaml"
+        try:
+            flow = read_flow_yaml(self.model / name)
+        except ImportError:  # PyYAML: the module check names it
+            return
+        if flow.error:
+            yield self.finding(name, f"{name} is not YAML: {flow.error}", FIRST_SPEECH, "a YAML error")
+        elif flow.refused:
+            cause = f"{name} would run what is not on the allow-list: {', '.join(flow.refused)}"
+            later = "nothing: hyperpyyaml imports and calls whatever the file names, with the engine's rights"
+            mend = "use the file of the pinned revision; flow.yaml is code"
+            yield Finding(CHECK, name, cause, later, mend, Exit.CHECKSUM)
+        elif not flow.classes:
+            yield self.finding(name, f"{name} names no class", FIRST_SPEECH, "KeyError: 'flow'")
+
+    def pinned(self, known: set[str]) -> Iterator[Finding]:
+        """Yield what differs from the pinned revision: sizes, and with ``deep`` checksums."""
+        for name, pin in sorted((self.context.manifest or {}).items()):
+            path = self.model / name
+            if name in known:
+                continue
+            if not path.is_file():
+                cause = f"{name} is missing from the checkpoint: the pinned revision has it"
+                yield self.finding(name, cause, START, f"FileNotFoundError: {name}")
+            elif self._differs(path, pin):
+                cause = f"{name} is not the pinned revision's: {self._differs(path, pin)}"
+                later = "nothing at start, as a rule: other weights or other code serve under the model's name"
+                yield Finding(CHECK, name, cause, later, self.mend, Exit.CHECKSUM)
+
+    def remote_code(self) -> Iterator[Finding]:
+        """Yield a finding when the checkpoint brings Python that nobody vouches for."""
+        from firstword.engine.models import code
+
+        try:
+            code.require_known(self.model)
+        except FirstwordError as error:
+            later = "nothing: vLLM runs the checkpoint's own Python (--trust-remote-code)"
+            yield Finding(CHECK, "remote code", error.cause, later, error.mend, error.code)
+
+    def _differs(self, path: Path, pin: FilePin) -> str | None:
+        size = path.stat().st_size
+        if pin.size is not None and size != pin.size:
+            return f"{size} bytes, not {pin.size}"
+        if self.context.deep and pin.sha256 is not None and file_digest(path) != pin.sha256:
+            return "its SHA-256 differs"
+        return None

@@ -1,0 +1,62 @@
+"""The files that serving reads from a checkpoint, and when the absence of each shows in stock."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from firstword.engine.models.checkpoint import REQUIRED
+from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
+
+INDEX = "model.safetensors.index.json"
+WEIGHTS = "model.safetensors"
+TOKEN2WAV = "token2wav/"
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A file, or any one of several, as paths in the checkpoint; what reads it, and when its absence shows."""
+
+    any_of: tuple[str, ...]
+    reader: str
+    phase: Phase
+
+
+def needed(family: str, config: Mapping[str, Any], *, speaks: bool) -> Iterator[Needed]:
+    """Yield what serving reads.
+
+    Args:
+        family: ``qwen3-tts`` or ``step-audio-2``.
+        config: The checkpoint's config.json; it may name remote code.
+        speaks: Whether Step-Audio-2's token2wav is served.
+    """
+    for name in REQUIRED[family]:
+        if name.startswith(TOKEN2WAV):
+            if speaks:
+                yield Needed((name,), "token2wav", FIRST_SPEECH)
+        elif name.startswith("speech_tokenizer/"):
+            yield Needed((name,), "the speech tokenizer", STAGE_PROCESS)
+        else:
+            yield Needed((name,), "the server", START)
+    yield Needed(("tokenizer.json", "vocab.json"), "the tokenizer", START)
+    yield Needed((WEIGHTS, INDEX), "stage 0", STAGE_PROCESS)
+    for module in _remote_code(config):
+        yield Needed((f"{module}.py",), "config.json's auto_map", START)
+
+
+def token2wav_files() -> list[str]:
+    """Return the names of token2wav's files, as paths in the checkpoint."""
+    return [name for name in REQUIRED["step-audio-2"] if name.startswith(TOKEN2WAV)]
+
+
+def _remote_code(config: Mapping[str, Any]) -> list[str]:
+    """Return the modules of the checkpoint that config.json's ``auto_map`` names."""
+    found = config.get("auto_map")
+    values = found.values() if isinstance(found, dict) else ()
+    return sorted({value.rpartition(".")[0] for value in values if isinstance(value, str) and "." in value})
+
+
+def is_there(model: Path, name: str) -> bool:
+    """Whether the checkpoint holds a file of this name that is not empty."""
+    path = model / name
+    return path.is_file() and path.stat().st_size > 0
