@@ -97,7 +97,8 @@ def make(name: str, folder: Path, seed: int, report: recipe.Report) -> bool:
             mend="use one of: " + ", ".join(NAMES),
             code=Exit.MODEL_UNKNOWN,
         )
-    mark = {"name": name, "seed": seed, "recipe": recipe.fingerprint()}
+    module, arguments, _ = NAMES[name]
+    mark = {"name": name, "seed": seed, "recipe": recipe.fingerprint(module.rpartition(".")[2])}
     if _is_occupied(folder):
         held = _read_mark(folder)
         if held is None:
@@ -108,7 +109,6 @@ def make(name: str, folder: Path, seed: int, report: recipe.Report) -> bool:
             )
         if held == mark:
             return False
-    module, arguments, _ = NAMES[name]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:

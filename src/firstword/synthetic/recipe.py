@@ -8,10 +8,14 @@ Report = Callable[[str], None]
 """Takes one line of progress."""
 
 
-def fingerprint() -> str:
-    """Return a SHA-256 over this package's sources: a checkpoint made by other code is stale."""
+def fingerprint(model: str) -> str:
+    """Return a SHA-256 over the sources that make ``model``: a checkpoint made by other code is stale.
+
+    Args:
+        model: The model's package in this one, as ``qwen3_tts``.
+    """
     digest = hashlib.sha256()
     here = Path(__file__).parent
-    for source in sorted(here.rglob("*.py")):
+    for source in sorted([*here.glob("*.py"), *(here / model).rglob("*.py")]):
         digest.update(str(source.relative_to(here)).encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()
