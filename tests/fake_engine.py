@@ -7,6 +7,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+
 from sounds import encode, streamed, to_pcm, to_wav, voice
 
 
