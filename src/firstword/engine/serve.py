@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         command(checkpoint.path, config.path, name, args.host, args.port),
         environment,
         record=record,
-        about={"url": url, "model": name, "supervisor": os.getpid()},
+        about={"url": url, "model": name, "supervisor": os.getpid(), "kinds": _kinds(checkpoint, config)},
         alive=lambda: listens(url),
         first_answer=first_answer,
         still_answers=still_answers,
@@ -167,13 +167,21 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
 
 
+def _kinds(checkpoint: "Checkpoint", config: "EngineConfig") -> list[str]:
+    """Return the kinds of request to ask for first; recognition alone makes no sound."""
+    from firstword.acceptance import kinds
+
+    names = (checkpoint.name, f"{checkpoint.family}-{checkpoint.kind.replace('_', '')}")
+    return list(kinds.kinds_of(*names, has_audio_out=not config.shape.startswith("asr")))
+
+
 def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     from firstword.engine import config as configs
     from firstword.engine import models
-    from firstword.engine.devices import present
+    from firstword.engine.preflight import Probes
 
     checkpoint = models.resolve(args.model, offline=args.offline, report=say)
-    shape = args.shape or configs.choose_shape(checkpoint.family, present())
+    shape = args.shape or configs.choose_shape(checkpoint.family, Probes().devices("cuda"))
     return checkpoint, configs.load(checkpoint.family, shape)
 
 
