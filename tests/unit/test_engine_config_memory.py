@@ -101,12 +101,22 @@ def refusal(family: str, shape: str, devices: list[Device]) -> FirstwordError:
 def test_speech_on_24_gb_names_recognition() -> None:
     error = refusal("step-audio-2", "speech-1x80g", SMALL)
     assert "needs 33." in error.cause
-    assert "22.5 GiB" in error.cause
+    assert "which has 22.5 GiB" in error.cause
     assert "--shape asr-1x24g (recognition and text only)" in error.mend
 
 
 def test_speech_on_two_small_gpus_names_the_shape_that_speaks() -> None:
     assert "--shape speech-2gpu" in refusal("step-audio-2", "speech-1x80g", TWO_SMALL).mend
+
+
+def test_speech_comes_before_the_usual_choice() -> None:
+    """36 GiB are too few to choose speech unasked, but they hold it."""
+    assert configs.choose_shape("step-audio-2", [gpu(36)]) == "asr-1x24g"
+    assert refusal("step-audio-2", "speech-2gpu", [gpu(36)]).mend == "pass --shape speech-1x80g"
+
+
+def test_a_gpu_comes_before_the_cpu() -> None:
+    assert "--shape asr-1x24g" in refusal("step-audio-2", "speech-1x80g", [*SMALL, RAM]).mend
 
 
 def test_two_gpus_wanted_one_there() -> None:

@@ -9,7 +9,7 @@ import pytest
 from models_kit import NAME, REVISION, tiny_hub, use, write_lock
 
 from firstword.engine import models
-from firstword.engine.models import download, locks, record, verify
+from firstword.engine.models import code, digests, download, locks, record, verify
 from firstword.errors import Exit, FirstwordError
 from loopback_hub import LoopbackHub, serving
 
@@ -140,15 +140,29 @@ def test_a_read_only_folder_serves_and_says_what_it_costs(folder: Path, monkeypa
     assert any("Read-only file system" in line and "next start" in line for line in told)
 
 
-def test_the_folder_by_its_path_is_verified_as_by_its_name(folder: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
+def test_the_folder_by_its_path_is_verified_as_by_its_name(folder: Path) -> None:
+    checkpoint = models.resolve(folder)
+    assert (checkpoint.name, checkpoint.revision, checkpoint.path) == (NAME, REVISION, folder)
+    code.require_known(folder)
+    (folder / "configuration_tiny.py").write_bytes(b"import os  # not it\n   \n")
+    with pytest.raises(FirstwordError) as caught:
+        models.resolve(folder)
+    assert caught.value.code is Exit.CHECKSUM
+    with pytest.raises(FirstwordError):
+        code.require_known(folder)
+
+
+def test_a_record_that_comes_with_a_folder_from_elsewhere_proves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = tmp_path / NAME
     shutil.copytree(folder, moved)
-    checkpoint = models.resolve(moved)
-    assert (checkpoint.name, checkpoint.revision, checkpoint.path) == (NAME, REVISION, moved.resolve())
-    (moved / "configuration_tiny.py").write_bytes(b"import os  # not it\n   \n")
     with pytest.raises(FirstwordError) as caught:
         models.resolve(moved)
     assert caught.value.code is Exit.CHECKSUM
+    assert "nobody has verified: configuration_tiny.py" in caught.value.cause
+    monkeypatch.setenv("FIRSTWORD_TRUST_CODE", digests.digest(moved / "configuration_tiny.py").sha256)
+    assert models.resolve(moved).revision is None
 
 
 def test_a_lock_that_describes_another_model_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def _misfit(plan: Plan, devices: Sequence[Device]) -> str | None:
 
 
 def _alternative(plan: Plan, devices: Sequence[Device]) -> str:
-    """Return the mend: the shape to set. One that speaks if this one does, on a GPU, and best the usual choice."""
+    """Return the mend: the shape to set: on a GPU, one that speaks if this one does, and best the usual choice."""
     config = plan.config
     usual = choose_shape(config.family, devices)
     fitting: dict[str, EngineConfig] = {}
@@ -234,8 +234,8 @@ def _alternative(plan: Plan, devices: Sequence[Device]) -> str:
         if _misfit(candidate, devices) is None:
             fitting[shape] = other
             rank[shape] = (
-                other.speaks or not config.speaks,
                 other.device == "cuda",
+                other.speaks or not config.speaks,
                 shape == usual,
                 candidate.kv_tokens,
             )

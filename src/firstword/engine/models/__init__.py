@@ -2,6 +2,7 @@
 
 from firstword.engine.models.catalog import Entry, get, names
 from firstword.engine.models.checkpoint import Checkpoint, recognise
-from firstword.engine.models.resolution import models_folder, resolve
+from firstword.engine.models.folders import models_folder
+from firstword.engine.models.resolution import resolve
 
 __all__ = ["Checkpoint", "Entry", "get", "models_folder", "names", "recognise", "resolve"]

@@ -1,9 +1,9 @@
 """Python that lies in a checkpoint: it runs when the engine starts, so it is known or it is refused.
 
 The engine loads it with ``trust_remote_code``, which vLLM-Omni passes in several places whatever the configuration
-says; the only guard is to look before the start. Known is: a file whose sha256 stands in a lock, a file equal to one
-that firstword ships (synthetic checkpoints carry such files), and a file whose sha256 the user has named in
-``FIRSTWORD_TRUST_CODE`` after reading it.
+says; the only guard is to look before the start. Known is: a file whose sha256 stands in a lock, one that a download
+verified against the hub (in firstword's own folder of models), one equal to a file that firstword ships (synthetic
+checkpoints carry such files), and one whose sha256 the user has named in ``FIRSTWORD_TRUST_CODE`` after reading it.
 """
 
 import json
@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import firstword
-from firstword.engine.models import locks
+from firstword.engine.models import catalog, locks
 from firstword.engine.models.digests import digest
+from firstword.engine.models.folders import models_folder
+from firstword.engine.models.record import Record
 from firstword.errors import Exit, FirstwordError
 
 
@@ -32,7 +34,7 @@ def require_known(folder: Path) -> None:
     found = {path: digest(path).sha256 for path in sorted(folder.rglob("*.py"))}
     if not found:
         return
-    known = _trusted() | _locked() | _shipped()
+    known = _trusted() | _locked() | _downloaded(folder) | _shipped()
     unknown = {path: sha256 for path, sha256 in found.items() if sha256 not in known}
     if unknown:
         named = ", ".join(f"{path.relative_to(folder)} (sha256 {sha256})" for path, sha256 in unknown.items())
@@ -69,6 +71,15 @@ def _locked() -> set[str]:
         for file in locks.load(name).files.values()
         if file.sha256 and file.path.endswith(".py")
     }
+
+
+def _downloaded(folder: Path) -> set[str]:
+    """Return what a download verified; a record that came with a folder from elsewhere proves nothing."""
+    folder = folder.resolve()
+    entry = catalog.find(folder.name) if folder.parent == models_folder().resolve() else None
+    if entry is None or entry.lock is None:
+        return set()
+    return set(Record.load(folder, entry.lock).verified.values())
 
 
 def _shipped() -> set[str]:

@@ -61,14 +61,14 @@ def _list(args: argparse.Namespace) -> int:
 
 def rows_of_catalog() -> list[dict[str, Any]]:
     """Return what ``list`` prints: one row per name. Reads no weights and asks nobody."""
-    from firstword import paths
     from firstword.engine.models import catalog, models_folder
+    from firstword.engine.models.folders import synthetic_folder
 
     rows = []
     for name in catalog.names():
         entry = catalog.get(name)
         if entry.lock is None:
-            folder = paths.home() / "checkpoints" / name
+            folder = synthetic_folder(name)
             here = "yes" if (folder / "config.json").is_file() else "no"
             size = "made here"
         else:
@@ -130,9 +130,9 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _made(name: str) -> bool:
-    from firstword import paths
+    from firstword.engine.models.folders import synthetic_folder
 
-    return (paths.home() / "checkpoints" / name).is_dir()
+    return synthetic_folder(name).is_dir()
 
 
 def _verified(name: str, *, full: bool) -> dict[str, Any]:

@@ -96,12 +96,6 @@ def stat(path: Path) -> list[int]:
     return [found.st_size, found.st_mtime_ns, found.st_ino]
 
 
-def model_of(folder: Path) -> str | None:
-    """Return the catalogue's name of the model that was downloaded into ``folder``, None for any other folder."""
-    data = _read(folder)
-    return None if data is None else str(data.get("model"))
-
-
 def _read(folder: Path) -> dict[str, Any] | None:
     try:
         data = json.loads((folder / NAME).read_text())

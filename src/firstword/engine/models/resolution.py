@@ -2,23 +2,18 @@
 
 from pathlib import Path
 
-from firstword import paths
 from firstword.engine.models import catalog, code, hub, verify
 from firstword.engine.models.checkpoint import Checkpoint, recognise, require_whole
 from firstword.engine.models.download import download
+from firstword.engine.models.folders import models_folder, synthetic_folder
 from firstword.engine.models.locks import Lock
 from firstword.engine.models.progress import Report
-from firstword.engine.models.record import Record, model_of
+from firstword.engine.models.record import Record
 from firstword.errors import Exit, FirstwordError
 
 
 def _silent(line: str) -> None:
     del line
-
-
-def models_folder(cache: Path | None = None) -> Path:
-    """Return the folder that downloaded models lie in: ``cache``, else ``models/`` in firstword's home."""
-    return cache if cache is not None else paths.home() / "models"
 
 
 def resolve(
@@ -52,9 +47,10 @@ def resolve(
             return _synthetic(entry)
         return _published(entry.lock, models_folder(cache) / entry.name, offline or hub.is_offline(), report, full)
     folder = folder.resolve()
-    made_for = catalog.find(model_of(folder) or "")
+    made_for = catalog.find(folder.name) if folder.parent == models_folder(cache).resolve() else None
     if made_for is not None and made_for.lock is not None:
-        # A folder that a download made, by its path: verified as by its name, and left as it is.
+        # A folder that a download made, by its path: verified as by its name, and left as it is. The same folder
+        # elsewhere brings its own record along, which proves nothing: it is judged as any other.
         return _published(made_for.lock, folder, True, report, full)
     return _folder(folder, folder.name)
 
@@ -106,7 +102,7 @@ def _remember(record: Record, report: Report) -> None:
 
 
 def _synthetic(entry: catalog.Entry) -> Checkpoint:
-    folder = paths.home() / "checkpoints" / entry.name
+    folder = synthetic_folder(entry.name)
     if not (folder / "config.json").is_file():
         raise FirstwordError(
             f"the synthetic checkpoint {entry.name} is not made yet ({folder})",
