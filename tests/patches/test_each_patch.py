@@ -1,0 +1,133 @@
+"""Each patch does what its header says, and without it the same check finds the fault.
+
+A check runs on the installed packages' own classes with the synthetic weights and returns facts.
+`right` are the facts with the whole series, `wrong` those without the patch (and without what
+depends on it): so every test here can fail, and does when its patch is reverted.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from forks import Run
+
+from firstword.patching import Series
+
+SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
+LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
+OVERLAP = 3840  # what a stream holds back until its next chunk
+
+
+@dataclass(frozen=True)
+class Case:
+    check: str
+    right: dict[str, Any] = field(default_factory=dict)
+    wrong: dict[str, Any] = field(default_factory=dict)
+
+
+CASES = {
+    "step-audio2/0001-flow-caches-belong-to-the-stream.patch": Case(
+        "token2wav_checks.flow_caches",
+        {"as alone when interleaved": True, "buffers, MB": 10},
+        {"as alone when interleaved": False, "buffers, MB": 2242},
+    ),
+    "step-audio2/0002-flow-noise-is-a-constant.patch": Case(
+        "token2wav_checks.flow_noise",
+        {"constant": True, "global generator untouched": True, "mean and deviation": [0.0, 1.0]},
+        {"constant": False, "global generator untouched": False},
+    ),
+    "step-audio2/0003-vocoder-takes-a-generator.patch": Case(
+        "token2wav_checks.vocoder",
+        {"equal with equal seeds": True, "other with another seed": True, "global generator untouched": True},
+        {"error": "TypeError: HiFTGenerator.forward() got an unexpected keyword argument 'generator'"},
+    ),
+    "vllm-omni/0001-tokenizer-loads-once.patch": Case(
+        "thinker_checks.tokenizer",
+        {"loads for 4 uses": 1, "loads anew with arguments": 1, "threads agree": True},
+        {"loads for 4 uses": 4},
+    ),
+    "vllm-omni/0002-audio-lengths-in-one-read.patch": Case(
+        "thinker_checks.audio_lengths",
+        {"reads": {"1": 1, "4": 1, "8": 1}},
+        {"reads": {"1": 1, "4": 4, "8": 8}},
+    ),
+    "vllm-omni/0003-async-chunk-marker.patch": Case(
+        "token2wav_checks.marker",
+        {"chunks": [28, 15], "samples": SAMPLES},
+        {"chunks": [28, 15], "samples": SAMPLES + LOOKED_AHEAD},
+    ),
+    "vllm-omni/0004-stream-state-by-request.patch": Case(
+        "token2wav_checks.states",
+        {
+            "samples after a client left": SAMPLES,
+            "same as alone after a client left": True,
+            "samples when interleaved": [SAMPLES, SAMPLES],
+            "same as alone when interleaved": True,
+            "states left": 0,
+        },
+        {"samples after a client left": SAMPLES + OVERLAP, "same as alone when interleaved": False, "states left": 1},
+    ),
+    "vllm-omni/0005-stream-tokens-stay-on-device.patch": Case(
+        "token2wav_checks.tokens_on_device",
+        {
+            "reads of ids": 0,
+            "shapes": [[1, 28], [1, 15]],
+            "types": ["torch.int32"],
+            "aliases the input buffer": False,
+        },
+        {"reads of ids": 4},  # cpu() and tolist() for each chunk
+    ),
+    "vllm-omni/0006-token2wav-sample-rate.patch": Case(
+        "token2wav_checks.sample_rate",
+        {"reported": [[24000], [24000]], "container": "RIFF", "rate in the header": 24000},
+        {"error": "AssertionError: First audio chunk must include sample rate metadata for WAV streaming"},
+    ),
+    "vllm-omni/0007-chunk-ends-follow-the-tokens.patch": Case(
+        "thinker_checks.chunk_ends",
+        {"in time": [28, 28, 10], "a little late": [28, 28, 10], "late": [28, 28, 10]},
+        {"in time": [28, 28, 10], "late": [60]},
+    ),
+    "vllm-omni/0008-seed-reaches-every-stage.patch": Case(
+        "serving_checks.seed",
+        {
+            "speech": [5, 5],
+            "speech without": [42, 43],
+            "chat": [5, 5],
+            "chat without": [42, 43],
+            "runner": {"request_ids": ["one", "two"], "request_seeds": [5, None]},
+        },
+        {"speech": [5, 43], "chat": [5, 43], "runner": {"request_ids": ["one", "two"]}},
+    ),
+    "vllm-omni/0009-vocoder-noise-from-the-seed.patch": Case(
+        "token2wav_checks.noise",
+        {
+            "equal again": True,
+            "other with another seed": True,
+            "equal without a seed": True,
+            "other without a seed for other tokens": True,
+            "whole equal again": True,
+            "global generator untouched": True,
+        },
+        {"equal again": False, "whole equal again": False, "global generator untouched": False},
+    ),
+}
+
+
+def test_every_patch_has_a_case(series: Series) -> None:
+    assert list(CASES) == [patch.name for patch in series.patches]
+
+
+@pytest.mark.parametrize("patch", CASES)
+def test_with_the_series(run: Run, patch: str) -> None:
+    case = CASES[patch]
+    facts = run(case.check)
+    assert {key: facts.get(key) for key in case.right} == case.right, facts
+
+
+@pytest.mark.parametrize("patch", CASES)
+def test_without_the_patch(run: Run, patch: str) -> None:
+    case = CASES[patch]
+    facts = run(case.check, without=patch)
+    assert {key: facts.get(key) for key in case.wrong} == case.wrong, facts
+    # The test above would fail on these facts.
+    assert {key: facts.get(key) for key in case.right} != case.right
