@@ -109,6 +109,8 @@ def _ensure(name: str, lock_name: str, finish: Callable[[str, Path], None], *, e
                 [
                     *(installer, "pip", "sync", "--python", str(folder), "--require-hashes"),
                     *("--build-constraints", str(requirements("build")), "--compile-bytecode", str(lock)),
+                    # On a terminal its progress bars; in a log not one line for each of 224 packages.
+                    *([] if sys.stderr.isatty() else ["--quiet"]),
                 ],
                 UV_LINK_MODE=os.environ.get("UV_LINK_MODE", "hardlink"),
             )

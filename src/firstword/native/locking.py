@@ -1,8 +1,8 @@
 """Make docker/requirements/*.txt from *.in, with hashes, as locks.toml says.
 
-  scripts/lock            make all again; versions move only where an .in file or locks.toml has changed
-  scripts/lock dev uv     some of them
-  scripts/lock --check    change nothing; fail when a .txt is not what its .in gives
+scripts/lock            make all again; versions move only where an .in file or locks.toml has changed
+scripts/lock dev uv     some of them
+scripts/lock --check    change nothing; fail when a .txt is not what its .in gives
 """
 
 import argparse
@@ -38,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
     settings = tomllib.loads((folder / "locks.toml").read_text(encoding="utf-8"))
     unknown = sorted(set(args.names) - set(settings))
     if unknown:
-        raise FirstwordError(f"no lock named {', '.join(unknown)}", mend=f"one of {', '.join(settings)}", code=Exit.USAGE)
+        raise FirstwordError(
+            f"no lock named {', '.join(unknown)}", mend=f"one of {', '.join(settings)}", code=Exit.USAGE
+        )
     # uv itself locks the installer; the first time there is no lock to install it from.
     installer = str(environments.uv()) if (folder / "uv.txt").exists() else (shutil.which("uv") or "uv")
     stale = []
