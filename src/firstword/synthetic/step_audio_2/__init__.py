@@ -20,6 +20,15 @@ from firstword.synthetic.step_audio_2 import (
     vocoder,
 )
 
+CARD = """\
+# step-audio-2-mini-synthetic
+
+A synthetic checkpoint of the Step-Audio-2-mini architecture, made by `firstword synthetic` from a seed. Nothing was
+trained: its voice is a noise-like hum that says nothing, and its words are made up. What it does like the published
+model: it takes the same requests, its speech is as long as the text takes to say, its answers depend on what it
+reads and hears, and it stops by its own end token.
+"""
+
 
 def build(folder: Path, seed: int, report: Report) -> None:
     """Write the checkpoint into ``folder``, which exists and is empty.
@@ -37,6 +46,7 @@ def build(folder: Path, seed: int, report: Report) -> None:
     said = vocabulary.sayable(words)
     tokenizer.write(folder, said)
     checkpoint.write_config(folder)
+    (folder / "README.md").write_text(CARD, encoding="utf-8")
     report("language model and audio encoder")
     checkpoint.write_weights(folder, said, language=language, hearing=hearing)
     token2wav = folder / "token2wav"
