@@ -1,0 +1,66 @@
+"""Readiness on a real engine: cheap when used, and a frozen stage is found out."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from firstword.acceptance import readiness
+from firstword.acceptance.asking import Server
+from firstword.acceptance.judge import judge_speech
+from firstword.errors import FirstwordError
+
+pytestmark = pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu")
+
+
+@pytest.fixture
+def check(engine, tmp_path):
+    def check(**limits):
+        server = Server(engine.url, model=engine.model, timeout=5)
+        return readiness.check(
+            server, state=tmp_path / "state.json", record=engine.record, limits=readiness.Limits(**limits)
+        )
+
+    return check
+
+
+def test_one_real_answer_then_none(check):
+    assert check().asked
+    assert not check().asked
+
+
+def test_idle_is_known_from_the_metrics_and_asked_anew(check):
+    check()
+    assert check(fresh=0).asked
+
+
+def test_requests_of_others_count(client, check):
+    check()
+    client.speech("Somebody else asks for this.", voice="ryan")
+    assert check(fresh=0).why == "others' requests succeed"
+
+
+def test_a_frozen_engine_is_not_ready(engine, client, check):
+    with engine.frozen():
+        client.health()  # says 200 all the while
+        with pytest.raises(FirstwordError, match="no answer in time"):
+            check()
+    assert check().asked
+
+
+def test_a_busy_engine_is_ready_and_a_frozen_busy_one_is_not(engine, client, check):
+    check()
+    text = "This takes a while to say, and somebody waits for every word of it. " * 3
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.speech, text, voice="ryan")
+        whys = [check(fresh=0).why]
+        while not whys[-1].startswith("busy") and not answer.done():
+            whys.append(check(fresh=0).why)
+        assert whys[-1].startswith("busy")
+        with engine.frozen():
+            assert check(fresh=0, stall=3).why.startswith("busy")
+            time.sleep(4)
+            with pytest.raises(FirstwordError, match="nothing has moved"):
+                check(fresh=0, stall=3)
+        assert judge_speech(answer.result(60).body, fmt="wav", text=text).ok
+    assert check(fresh=0).why == "others' requests succeed"

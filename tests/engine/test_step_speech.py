@@ -1,0 +1,136 @@
+"""Step-Audio-2 speaks: plain, streamed, many at once, after a client that left, after a restart."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import pytest
+from hearing import samples, snr
+
+from firstword.acceptance import load
+from firstword.acceptance.errors import ApiError
+from firstword.acceptance.judge import judge_speech
+
+pytestmark = pytest.mark.engine("step-audio-2-mini-synthetic", "speech-cpu")
+
+TEXT = "This is said by a model that also listens."
+FORMATS = ("wav", "pcm", "flac", "mp3", "opus")
+SAMPLES_PER_TOKEN = 960  # 25 audio tokens a second at 24 kHz
+ENDED = "stream=true status=ok"
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_each_format_is_good_speech(client, fmt):
+    answer = client.speech(TEXT, fmt=fmt, seed=1)
+    verdict = judge_speech(answer.body, fmt=fmt, text=TEXT, content_type=answer.content_type)
+    assert verdict.ok, str(verdict)
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["raw", "events"])
+@pytest.mark.parametrize("fmt", ["pcm", "wav"])
+def test_streamed_speech_is_good(client, fmt, sse):
+    answer = client.speech_stream(TEXT, fmt=fmt, sse=sse, seed=1)
+    kind = None if sse else answer.content_type
+    verdict = judge_speech(answer.body, fmt=fmt, text=TEXT, content_type=kind, streamed=True)
+    assert verdict.ok, str(verdict)
+    assert len(answer.chunks) >= 2
+
+
+def test_each_token_is_decoded_once(client):
+    """Without the fix of vllm-omni #5916 every chunk is decoded alone, its look-ahead twice."""
+    answer = client.speech_stream(TEXT, sse=True, seed=1)
+    tokens = answer.usage["output_tokens"] - 1  # the last one ends the speech
+    assert len(samples(answer)) == tokens * SAMPLES_PER_TOKEN
+    assert len(samples(client.speech(TEXT, fmt="pcm", seed=1))) == tokens * SAMPLES_PER_TOKEN
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["raw", "events"])
+def test_the_first_chunk_comes_before_the_last_decode(engine, client, sse):
+    mark = engine.log_size()
+    stream = client.iter_speech(TEXT, sse=sse, seed=1)
+    next(stream)
+    assert ENDED not in engine.log_since(mark)
+    assert list(stream)
+    line = next(line for line in engine.wait_for_log(ENDED, mark).splitlines() if ENDED in line)
+    times = dict(part.split("=") for part in line.split() if "=" in part)
+    assert float(times["first_chunk_ms"]) < float(times["total_ms"])
+
+
+@pytest.mark.parametrize("sse", [False, True], ids=["raw", "events"])
+def test_streamed_and_plain_are_one_sound(client, sse):
+    plain = samples(client.speech(TEXT, fmt="pcm", seed=1))
+    answer = client.speech_stream(TEXT, sse=sse, seed=1)
+    past = len(answer.chunks[0].data) // 2
+    assert len(samples(answer)) == len(plain)
+    assert snr(plain[past:], samples(answer)[past:]) >= 30
+
+
+def test_text_seed_and_instructions_change_the_sound_and_nothing_else_does(client):
+    one = client.speech(TEXT, fmt="pcm", seed=1).body
+    assert client.speech(TEXT, fmt="pcm", seed=1).body == one
+    assert client.speech(TEXT, fmt="pcm", seed=2).body != one
+    assert client.speech("Something else is said now, as you hear.", fmt="pcm", seed=1).body != one
+    assert client.speech(TEXT, fmt="pcm", seed=1, instructions="Read it like a bedtime story.").body != one
+
+
+def test_the_second_and_the_tenth_request(client):
+    bodies = [client.speech("And once more the same words again.", seed=6).body for _ in range(10)]
+    assert bodies[1] == bodies[0]
+    assert bodies[9] == bodies[0]
+    assert judge_speech(bodies[9], fmt="wav", text="And once more the same words again.").ok
+
+
+def test_eight_at_once_are_not_mixed(client):
+    def ask(number):
+        return client.speech(f"Request number {number} says something of its own.", fmt="pcm", seed=number).body
+
+    alone = [ask(number) for number in range(8)]
+    assert len(set(alone)) == 8
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(ask, range(8)))
+    assert together == alone
+
+
+def test_a_client_that_leaves_takes_nothing_along(client):
+    """The streaming state once belonged to whoever came next (3,840 samples too many)."""
+    plain = client.speech(TEXT, fmt="pcm", seed=1).body
+    streamed = client.speech_stream(TEXT, seed=1).body
+    for _ in range(3):
+        stream = client.iter_speech("Nobody will hear the end of this sentence.", seed=2)
+        next(stream)
+        stream.close()
+        assert client.speech_stream(TEXT, seed=1).body == streamed
+        assert client.speech(TEXT, fmt="pcm", seed=1).body == plain
+    assert load.read(client.metrics()).requests == 0
+
+
+def test_a_restart_gives_the_same_bytes(engine, client):
+    before = [client.speech(TEXT, fmt="pcm", seed=seed).body for seed in range(3)]
+    engine.restart()
+    after = [client.speech(TEXT, fmt="pcm", seed=seed).body for seed in reversed(range(3))]
+    assert after[::-1] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "status", "word"),
+    [
+        (TEXT, {"model": "no-such-model"}, 404, "no-such-model"),
+        (" ", {}, 400, "empty"),
+        (TEXT, {"fmt": "aac"}, 400, "aac"),
+    ],
+    ids=["model", "no text", "format"],
+)
+def test_a_bad_request_is_refused_in_openais_shape(client, text, fields, status, word):
+    with pytest.raises(ApiError, match=word) as caught:
+        client.speech(text, **fields)
+    assert caught.value.status == status
+    assert caught.value.well_formed
+    client.health()
+
+
+def test_openais_own_library(engine):
+    with openai.OpenAI(base_url=f"{engine.url}/v1", api_key="none", max_retries=0) as library:
+        assert [model.id for model in library.models.list()] == [engine.model]
+        speech = library.audio.speech.with_streaming_response.create
+        with speech(model=engine.model, voice="default", input=TEXT, response_format="wav") as response:
+            body = b"".join(response.iter_bytes())
+        assert judge_speech(body, fmt="wav", text=TEXT, content_type=response.headers["content-type"]).ok
