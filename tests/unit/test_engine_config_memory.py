@@ -1,6 +1,7 @@
 """The choice of a config and the memory arithmetic, on invented machines."""
 
 import json
+import wave
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,17 @@ def test_geometry_of_a_folder(tmp_path: Path) -> None:
     found = configs.of_checkpoint(checkpoint(tmp_path, {"talker_config": numbers}), "qwen3-tts")
     assert found == Geometry("qwen3-tts", 2, 2, 32, 64, 128, 2304, 1000, 300)
     assert found.kv_bytes_per_token == 2 * 2 * 32 * 4
+
+
+def test_the_prompt_voice_of_a_checkpoint_is_measured(tmp_path: Path) -> None:
+    numbers = dict.fromkeys(("num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size"), 2)
+    folder = checkpoint(tmp_path, {"text_config": numbers | {"hidden_size": 64}})
+    assert configs.of_checkpoint(folder, "step-audio-2").prompt_frames == 452
+    (folder / "assets").mkdir()
+    with wave.open(str(folder / "assets/default_female.wav"), "wb") as voice:
+        voice.setparams((1, 2, 24000, 0, "NONE", ""))
+        voice.writeframes(b"\0\0" * 36000)
+    assert configs.of_checkpoint(folder, "step-audio-2").prompt_frames == 75
 
 
 def test_geometry_of_step_audio_2_counts_its_attention_groups(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
 """What a checkpoint's size follows from: its language model's shape and the bytes of its weights."""
 
 import json
+import wave
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from firstword.errors import Exit, FirstwordError
+
+# vLLM-Omni's own voice for Step-Audio-2 lasts 9.04 s, at 50 mel frames a second.
+PROMPT_FRAMES = 452
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Geometry:
         vocabulary: Rows of the output head.
         language_model_bytes: Weights of stage 0, 2 bytes a number.
         vocoder_bytes: Weights beside it: Qwen3-TTS's speech tokenizer, Step-Audio-2's token2wav; 4 bytes a number.
+        prompt_frames: Mel frames of the voice that token2wav imitates, which it keeps for each stream.
     """
 
     family: str
@@ -34,6 +39,7 @@ class Geometry:
     vocabulary: int
     language_model_bytes: int
     vocoder_bytes: int
+    prompt_frames: int = PROMPT_FRAMES
 
     @property
     def kv_bytes_per_token(self) -> int:
@@ -64,6 +70,7 @@ def of_checkpoint(path: Path, family: str) -> Geometry:
                 "vocabulary": model["vocab_size"],
             },
             {str(p.relative_to(path)): p.stat().st_size for p in path.rglob("*") if p.is_file()},
+            _prompt_frames(path),
         )
     except OSError as error:
         raise FirstwordError(
@@ -90,7 +97,18 @@ def of_sizes(family: str, architecture: Mapping[str, int], sizes: Mapping[str, i
     return _geometry(family, architecture, sizes)
 
 
-def _geometry(family: str, architecture: Mapping[str, Any], sizes: Mapping[str, int]) -> Geometry:
+def _prompt_frames(path: Path) -> int:
+    """Return the length of the checkpoint's own prompt voice, which comes before vLLM-Omni's."""
+    try:
+        with wave.open(str(path / "assets" / "default_female.wav")) as voice:
+            return int(voice.getnframes() * 50 // voice.getframerate())
+    except (OSError, EOFError, wave.Error):
+        return PROMPT_FRAMES
+
+
+def _geometry(
+    family: str, architecture: Mapping[str, Any], sizes: Mapping[str, int], prompt_frames: int = PROMPT_FRAMES
+) -> Geometry:
     beside = "speech_tokenizer/" if family == "qwen3-tts" else "token2wav/"
     weights = (".safetensors", ".pt", ".onnx", ".data")
     return Geometry(
@@ -98,4 +116,5 @@ def _geometry(family: str, architecture: Mapping[str, Any], sizes: Mapping[str, 
         **{name: int(value) for name, value in architecture.items()},
         language_model_bytes=sum(n for p, n in sizes.items() if "/" not in p and p.endswith(".safetensors")),
         vocoder_bytes=sum(n for p, n in sizes.items() if p.startswith(beside) and p.endswith(weights)),
+        prompt_frames=prompt_frames,
     )

@@ -19,9 +19,10 @@ from firstword.errors import Exit, FirstwordError
 
 # One GPU process: CUDA context, cuBLAS and cuDNN workspaces, the allocator's slack. A guess, upwards.
 GPU_PROCESS = 3 * GIB // 4
-# One CPU process with vLLM, torch and transformers imported, and the server's with its front end. Seen on a CPU.
-CPU_STAGE_PROCESS = 13 * GIB // 10
-CPU_SERVER_PROCESS = 18 * GIB // 10
+# One CPU stage process with vLLM, torch and transformers imported, and the server's with its front end. Measured
+# (proportional set size) with a synthetic Step-Audio-2: 1.0 and 1.4 GB for the stages before the first request, 1.5 GB.
+CPU_STAGE_PROCESS = 12 * GIB // 10
+CPU_SERVER_PROCESS = 14 * GIB // 10
 # CUDA graphs of the talker with its code predictor, and of the code2wav decoder. Guesses, upwards.
 TALKER_GRAPHS = GIB
 DECODER_GRAPHS = 3 * GIB // 2
@@ -36,8 +37,9 @@ DECODER_WINDOW = 169
 CODES_PER_FRAME = 16
 # The caches that cosyvoice2/flow/flow_matching.py and decoder_dit.py allocate: [16,16,2,8,1000,128] and one step of it.
 FLOW_CACHE = (16 + 1) * 16 * 2 * 8 * 1000 * 128 * 4
-# One stream's part of it, kept between chunks: the prompt's 452 mel frames (9 s) and 100 more, twice while it is cut.
-STREAM_CACHE = 2 * 16 * 16 * 2 * 8 * (452 + 100) * 128 * 4
+# One stream's part of it, kept between chunks: the prompt's mel frames and 100 more, twice while it is cut.
+STREAM_FRAME = 2 * 16 * 16 * 2 * 8 * 128 * 4
+STREAM_KEPT = 100
 # Flow and vocoder at work on one chunk. A guess, upwards; on a CPU no workspaces are kept for speed.
 TOKEN2WAV_WORK = 2 * GIB
 CPU_TOKEN2WAV_WORK = GIB // 2
@@ -151,21 +153,14 @@ def _stage(config: EngineConfig, stage: Stage, model: Geometry) -> Iterator[Part
             seen["CUDA graphs"] = DECODER_GRAPHS
     else:
         seen["weights, loaded at the first request"] = model.vocoder_bytes
-        seen["flow caches, taken at the first request"] = FLOW_CACHE + STREAM_CACHE
+        seen["flow caches, taken at the first request"] = (
+            FLOW_CACHE + (model.prompt_frames + STREAM_KEPT) * STREAM_FRAME
+        )
         seen["activations"] = CPU_TOKEN2WAV_WORK if cpu else TOKEN2WAV_WORK
     for index in stage.devices:
         for what, size in seen.items():
             yield Part(stage.id, index, what, size // (parallel if what == "weights" else 1))
-        yield Part(stage.id, index, "KV cache", _kv_cache(stage, model, paged=cpu) if stage.id == 0 else 0)
-
-
-def _kv_cache(stage: Stage, model: Geometry, *, paged: bool) -> int:
-    """Return the bytes of KV cache that are really taken: all on a GPU, on a CPU the pages that requests can reach."""
-    if not paged:
-        return stage.kv_cache_bytes
-    length = int(stage.settings.get("max_model_len") or 0)
-    reach = int(stage.settings["max_num_seqs"]) * length * model.kv_bytes_per_token
-    return min(stage.kv_cache_bytes, reach) if length else stage.kv_cache_bytes
+        yield Part(stage.id, index, "KV cache", stage.kv_cache_bytes if stage.id == 0 else 0)
 
 
 def _decoder_frames(config: EngineConfig, stage: Stage) -> int:
