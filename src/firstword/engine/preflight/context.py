@@ -17,6 +17,7 @@ from firstword.errors import FirstwordError
 
 if TYPE_CHECKING:
     from firstword.engine.config import EngineConfig
+    from firstword.patching import Manifest
 
 QWEN3_TTS = "qwen3_tts"
 SPEECH = "step_audio_2"
@@ -143,7 +144,26 @@ class Context:
                     names += [name for name in found if isinstance(name, str)]
         return names
 
-    def install(self, *distributions: str) -> str:
-        """Return the command that puts distributions back as the lock says."""
-        again = "".join(f" --reinstall-package {name}" for name in distributions)
-        return f"uv pip install --python {self.python} --no-deps --require-hashes{again} -r {self.lock}"
+    @cached_property
+    def patches(self) -> "Manifest | None":
+        """What the patch series did to the environment; None when it was not applied or that cannot be read."""
+        try:
+            from firstword.patching import Manifest
+
+            return Manifest.read(self.site_packages)
+        except (FirstwordError, ImportError):  # the patch check says so
+            return None
+
+    def install(self, missing: str, *, again: bool = False) -> str:
+        """Return the command that puts a distribution back as the lock, and the patch series, say.
+
+        Args:
+            missing: The distribution.
+            again: Whether it is installed, though not as it should be.
+        """
+        option = f" --reinstall-package {missing}" if again else ""
+        command = f"uv pip install --python {self.python} --no-deps --require-hashes{option} -r {self.lock}"
+        if self.patches is None or missing not in self.patches.distributions:
+            return command
+        manifest = self.site_packages / "firstword-patches.json"
+        return f"{command} && rm {manifest} && firstword patches apply --site-packages {self.site_packages}"

@@ -90,15 +90,17 @@ def read(source: bytes, module: str, *, is_package: bool, device: str) -> Source
     Raises:
         SyntaxError: The file is not Python.
     """
-    reader = _Reader(module if is_package else module.rpartition(".")[0], device)
+    reader = _Reader(module if is_package else module.rpartition(".")[0], device, is_package=is_package)
     reader.found.open_ended = any(mark in source for mark in _OPEN_ENDED)
     reader.block(ast.parse(source).body, lazy=False, guard=Guard.NONE)
     return reader.found
 
 
 class _Reader:
-    def __init__(self, package: str, device: str) -> None:
+    def __init__(self, package: str, device: str, *, is_package: bool) -> None:
         self.package = package
+        # `from . import part` in a package's own __init__ defines nothing: part must exist beside it.
+        self.itself = package if is_package else None
         self.device = device
         self.inside_class = 0
         self.found = Source()
@@ -170,7 +172,7 @@ class _Reader:
         for alias in node.names:
             if alias.name == "*":
                 self.found.open_ended = self.found.open_ended or not lazy
-            else:
+            elif module != self.itself or alias.asname:
                 self._bind(alias.asname or alias.name, lazy)
         self.found.imports.append(Import(module, names, lazy, guard))
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstword.engine.preflight.context import Context
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.installed import Distribution, Record
 from firstword.engine.preflight.phases import FIRST_USE, Phase
@@ -38,7 +37,8 @@ class Differences:
 def differences(survey: Survey) -> list[Differences]:
     """Return what differs in the distributions that serving reads itself; with ``deep``, in all that it needs."""
     context = survey.context
-    patched = patched_files(context)
+    # The patch check looks after the files that the series owns.
+    patched = set(context.patches.files) if context.patches else set()
     distributions = survey.needed_distributions if context.deep else survey.walked_distributions
     names = {found.name for found in distributions} | {survey.distribution_of(need) for need in survey.light_needs()}
     found = []
@@ -56,17 +56,6 @@ def differences(survey: Survey) -> list[Differences]:
     return found
 
 
-def patched_files(context: Context) -> set[str]:
-    """Return the files that the patch series owns; the patch check looks after them."""
-    try:
-        from firstword.patching import Manifest
-
-        manifest = Manifest.read(context.site_packages)
-    except Exception:  # unreadable, or unidiff is missing: the patch check says so
-        return set()
-    return set(manifest.files) if manifest else set()
-
-
 def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iterator[Finding]:
     """Yield a finding for the files that are gone, and one for those that changed.
 
@@ -76,7 +65,7 @@ def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iter
         raised: Module -> error, of the changed modules that were imported for real.
     """
     name = f"{found.distribution.name} {found.distribution.version}"
-    mend = survey.context.install(found.distribution.name)
+    mend = survey.context.install(found.distribution.name, again=True)
     if found.gone:
         cause = f"{_count(found.gone)} of {name} gone: {_some(found.gone)}"
         later = _phase(survey, found.gone).later("ModuleNotFoundError or FileNotFoundError")

@@ -27,7 +27,7 @@ def missing(survey: Survey) -> Iterator[Finding]:
                 name,
                 f"{name} is not installed: {by} declares that it needs it",
                 SEEN.get(name) or _phase_of(survey, by).later(_not_found(name.replace("-", "_"))),
-                survey.context.install(),
+                survey.context.install(name),
                 Exit.ENVIRONMENT,
             )
 
@@ -46,7 +46,7 @@ def renamed(survey: Survey) -> Iterator[Finding]:
             f"{absent.module}.{absent.name}",
             f"{absent.module} of {_version(survey, name)} does not define {absent.name}: {absent.because}",
             absent.phase.later(error),
-            survey.context.install(name),
+            survey.context.install(name, again=True),
             Exit.MISSING_CLASS,
         )
 
@@ -61,7 +61,7 @@ def unreadable(survey: Survey) -> Iterator[Finding]:
             module,
             f"{module} of {_version(survey, name)} cannot be read as Python: {error}",
             (reached.phase if reached else START).later(error),
-            survey.context.install(name),
+            survey.context.install(name, again=True),
             Exit.ENVIRONMENT,
         )
 
@@ -72,11 +72,11 @@ def _missing(survey: Survey, name: str, absents: list[Absent]) -> Finding:
     also = f"; so is {', '.join(others)}" if others else ""
     if name in context.installed.distributions:
         cause = f"{first.module}, a part of {_version(survey, name)}, is missing: {first.because}{also}"
-        mend = context.install(name)
+        mend = context.install(name, again=True)
     else:
         part = f" (module {first.module})" if first.module != name else ""
         cause = f"{name}{part} is not installed: {first.because}{also}"
-        mend = context.install()
+        mend = context.install(name)
     return Finding(CHECK, name, cause, SEEN.get(first.module) or _later(survey, first), mend, Exit.ENVIRONMENT)
 
 

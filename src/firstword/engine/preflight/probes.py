@@ -88,13 +88,15 @@ class Probes:
 
     def bind_error(self, host: str, port: int) -> str | None:
         """Return why a server could not listen there, None when it could."""
+        if not 0 < port < 65536:  # the resolver would take it modulo 65536
+            return "ports are 1 to 65535"
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
             with socket.socket(family, kind, protocol) as server:
                 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 server.bind(address)
                 server.listen(1)
-        except (OSError, OverflowError) as error:
+        except OSError as error:
             return getattr(error, "strerror", None) or str(error)
         return None
 

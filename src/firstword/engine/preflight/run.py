@@ -36,7 +36,7 @@ def run_checks(context: Context) -> list[Finding]:
         found = [
             *absent,
             *(finding for finding in versions.versions(survey) if finding.subject not in known.subjects),
-            *(finding for finding in patched(context) if not known.explains(finding.subject)),
+            *(finding for finding in patched(survey) if not known.explains(finding.subject)),
             *model_files(context),
             *machine.checks(context),
         ]
@@ -116,6 +116,6 @@ def _raising(survey: Survey, raised: dict[str, str]) -> Iterator[Finding]:
             first,
             f"{first}{more} is installed and raises on import: {error}",
             (reached.phase if reached else FIRST_USE).later(error),
-            survey.context.install(name),
+            survey.context.install(name, again=True),
             Exit.ENVIRONMENT,
         )

@@ -4,6 +4,7 @@ Parsing the 1,400 modules that an engine imports takes three seconds; the texts 
 keyed by the SHA-256 of a text, so that it can't be stale, and losing it costs only time.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -59,7 +60,8 @@ class Sources:
             part.write_text(json.dumps(self._known | self._new, separators=(",", ":")))
             part.replace(self._file)
         except OSError:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
 
 
 def _digest(text: bytes) -> str:

@@ -48,7 +48,7 @@ def versions(survey: Survey) -> Iterator[Finding]:
     for name, pin in pins.items():
         if name in installed and not _same(installed[name].version, pin):
             cause = f"{name} {installed[name].version} is installed, {context.lock.name} says {pin}"
-            yield Finding(CHECK, name, cause, _LATER, context.install(name), Exit.ENVIRONMENT)
+            yield Finding(CHECK, name, cause, _LATER, context.install(name, again=True), Exit.ENVIRONMENT)
     for found in survey.needed_distributions:
         if found.name not in pins and found.name != "firstword":
             cause = f"{found.name} {found.version} is used, and {context.lock.name} does not hold it"
@@ -59,7 +59,7 @@ def versions(survey: Survey) -> Iterator[Finding]:
         for name in sorted(set(pins) - set(installed) - needed):
             cause = f"{name}, which {context.lock.name} holds, is not installed"
             later = "nothing serving these models is known to import it"
-            yield Finding(CHECK, name, cause, later, context.install(), Exit.ENVIRONMENT)
+            yield Finding(CHECK, name, cause, later, context.install(name), Exit.ENVIRONMENT)
 
 
 def _same(version: str, pin: str) -> bool:

@@ -52,8 +52,9 @@ def token2wav_files() -> list[str]:
 def _remote_code(config: Mapping[str, Any]) -> list[str]:
     """Return the modules of the checkpoint that config.json's ``auto_map`` names."""
     found = config.get("auto_map")
-    values = found.values() if isinstance(found, dict) else ()
-    return sorted({value.rpartition(".")[0] for value in values if isinstance(value, str) and "." in value})
+    named = found.values() if isinstance(found, dict) else ()
+    values = [item for value in named for item in (value if isinstance(value, list) else [value])]
+    return sorted({value.rpartition(".")[0] for value in values if isinstance(value, str) and "--" not in value} - {""})
 
 
 def is_there(model: Path, name: str) -> bool:

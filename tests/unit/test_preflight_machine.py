@@ -1,0 +1,199 @@
+"""The checks of the machine, asked through probes that say what the test wants."""
+
+import dataclasses
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from preflight_checkpoints import qwen3_tts, step_audio_2
+
+from firstword import paths
+from firstword.engine.config import Device
+from firstword.engine.preflight import Context, Probes, machine
+from firstword.errors import Exit
+
+GIB = 1024**3
+ENGINES = paths.root() / "configs/engines"
+
+
+class Machine(Probes):
+    """A machine that has what it is told to have."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+
+    def python(self):
+        return self.answers.get("python", (3, 12))
+
+    def devices(self, kind):
+        gpus = [Device("cuda", at, "a GPU", size, size) for at, size in enumerate(self.answers.get("gpus", []))]
+        memory = self.answers.get("memory", 64 * GIB)
+        return gpus if kind == "cuda" else [Device("cpu", 0, "this machine", 64 * GIB, memory)]
+
+    def drivers(self):
+        return self.answers.get("drivers", [(580, 65)])
+
+    def free_space(self, folder):
+        name = "shm" if folder == machine.SHM_FOLDER else "disk"
+        return self.answers.get(name, 100 * GIB)
+
+    def bind_error(self, host, port):
+        return self.answers.get("bind_error")
+
+    def command(self, *names):
+        return next((name for name in names if name in self.answers.get("commands", ("gcc", "g++"))), None)
+
+
+@pytest.fixture
+def cpu(tmp_path):
+    model = step_audio_2(tmp_path / "model")
+    return Context("cpu", "step-audio-2", model, ENGINES / "step-audio-2/speech-cpu.yaml", port=8091)
+
+
+@pytest.fixture
+def cuda(tmp_path):
+    config = tmp_path / "1x80g.yaml"
+    config.write_text((ENGINES / "qwen3-tts/cpu.yaml").read_text())
+    return Context("cuda", "qwen3-tts", qwen3_tts(tmp_path / "model"), config, port=8091)
+
+
+def on(context: Context, **answers) -> dict[str, Exit]:
+    found = machine.checks(dataclasses.replace(context, probes=Machine(**answers)))
+    return {finding.subject: finding.code for finding in found}
+
+
+def test_a_machine_that_has_everything(cpu, cuda):
+    assert on(cpu) == {}
+    assert on(cuda, gpus=[80 * GIB]) == {}
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"python": (3, 13)}, {"python": Exit.WRONG_PYTHON}),
+        ({"memory": GIB}, {"speech-cpu": Exit.DOES_NOT_FIT}),
+        ({"shm": 64 * 1024**2}, {"/dev/shm": Exit.DISK_FULL}),
+        ({"shm": None}, {"/dev/shm": Exit.DISK_FULL}),
+        ({"bind_error": "Address already in use"}, {"127.0.0.1:8091": Exit.PORT_IN_USE}),
+        ({"commands": ()}, {}),
+        (
+            {"shm": 0, "memory": 0, "bind_error": "x"},
+            {"127.0.0.1:8091": Exit.PORT_IN_USE, "speech-cpu": Exit.DOES_NOT_FIT, "/dev/shm": Exit.DISK_FULL},
+        ),
+    ],
+)
+def test_what_a_cpu_machine_lacks(cpu, answers, expected):
+    assert on(cpu, **answers) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"drivers": None}, {"driver": Exit.DOES_NOT_FIT, "1x80g": Exit.DOES_NOT_FIT}),
+        ({"gpus": [80 * GIB], "drivers": [(575, 51)]}, {"driver": Exit.DOES_NOT_FIT}),
+        ({"gpus": [80 * GIB], "drivers": [(580, 65), (535, 1)]}, {"driver": Exit.DOES_NOT_FIT}),
+        ({"gpus": [80 * GIB], "commands": ("gcc",)}, {"C++ compiler": Exit.NO_COMPILER}),
+        ({"gpus": [80 * GIB], "commands": ("clang", "clang++")}, {}),
+        ({"gpus": [GIB]}, {"1x80g": Exit.DOES_NOT_FIT}),
+        ({"gpus": []}, {"1x80g": Exit.DOES_NOT_FIT}),
+    ],
+)
+def test_what_a_gpu_machine_lacks(cuda, answers, expected):
+    assert on(cuda, **answers) == expected
+
+
+def test_disk(cpu, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path / "home"))
+    assert on(cpu, disk=10) == {str(tmp_path / "home"): Exit.DISK_FULL}
+
+
+def test_a_cpu_that_compiles_needs_a_compiler(cpu, monkeypatch):
+    monkeypatch.setenv("TORCHDYNAMO_DISABLE", "0")
+    assert on(cpu, commands=()) == {"C compiler": Exit.NO_COMPILER, "C++ compiler": Exit.NO_COMPILER}
+
+
+def test_a_deploy_config_with_an_unknown_key(cpu, tmp_path):
+    config = tmp_path / "own-cpu.yaml"
+    config.write_text(cpu.deploy_config.read_text().replace("max_num_seqs: 8", "max_num_seq: 8"))
+    assert on(dataclasses.replace(cpu, deploy_config=config)) == {str(config): Exit.CONFIG}
+
+
+def test_a_deploy_config_for_another_device(cuda):
+    context = dataclasses.replace(cuda, deploy_config=ENGINES / "qwen3-tts/cpu.yaml")
+    assert on(context, gpus=[80 * GIB]) == {"cpu.yaml": Exit.CONFIG}
+
+
+def test_at_image_build_only_the_image_itself_is_judged():
+    context = Context("cuda")
+    assert on(context, drivers=None, shm=0, disk=0, commands=()).keys() == {"C compiler", "C++ compiler"}
+
+
+def test_findings_name_what_was_found_and_what_is_needed(cuda):
+    found = machine.checks(dataclasses.replace(cuda, probes=Machine(gpus=[GIB], drivers=[(535, 104)])))
+    causes = "\n".join(finding.cause for finding in found)
+    assert "535.104 is older than 580" in causes
+    assert "which has 1.0 GiB" in causes
+
+
+class TestProbes:
+    """The real probes, against what stands in for the machine."""
+
+    def smi(self, tmp_path, monkeypatch, text: str) -> None:
+        script = tmp_path / "nvidia-smi"
+        script.write_text(f"#!/bin/sh\ncat <<'EOF'\n{text}EOF\n")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    ROWS = "0, GPU-a, NVIDIA H100, 81559, 81000, 580.65.06\n1, GPU-b, NVIDIA L4, 23034, 100, 580.65.06\n"
+
+    def test_gpus(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        self.smi(tmp_path, monkeypatch, self.ROWS)
+        first, second = Probes().devices("cuda")
+        assert (first.index, first.name, first.total) == (0, "NVIDIA H100", 81559 * 1024**2)
+        assert (second.index, second.free) == (1, 100 * 1024**2)
+        assert Probes().drivers() == [(580, 65, 6), (580, 65, 6)]
+
+    @pytest.mark.parametrize(
+        ("visible", "names"),
+        [("1", ["NVIDIA L4"]), ("1,0", ["NVIDIA L4", "NVIDIA H100"]), ("GPU-a", ["NVIDIA H100"]), ("", []), ("7", [])],
+    )
+    def test_only_visible_gpus_count_in_their_order(self, tmp_path, monkeypatch, visible, names):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        self.smi(tmp_path, monkeypatch, self.ROWS)
+        found = Probes().devices("cuda")
+        assert [device.name for device in found] == names
+        assert [device.index for device in found] == list(range(len(names)))
+
+    def test_a_driver_that_does_not_answer(self, tmp_path, monkeypatch):
+        script = tmp_path / "nvidia-smi"
+        script.write_text("#!/bin/sh\nexit 9\n")
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert Probes().drivers() is None
+        assert Probes().devices("cuda") == []
+
+    def test_memory(self):
+        (memory,) = Probes().devices("cpu")
+        assert 0 < memory.free <= memory.total < sys.maxsize
+
+    def test_ports(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            assert "in use" in Probes().bind_error("127.0.0.1", port)
+        assert Probes().bind_error("127.0.0.1", port) is None
+        assert Probes().bind_error("192.0.2.1", port) is not None
+        assert Probes().bind_error("127.0.0.1", 99999) is not None
+        assert Probes().bind_error("no such host", port) is not None
+
+    def test_free_space_of_a_folder_that_is_not_made_yet(self, tmp_path):
+        assert Probes().free_space(tmp_path / "a" / "b") == pytest.approx(Probes().free_space(Path(tmp_path)), rel=0.1)
+
+    def test_commands(self):
+        assert Probes().command("no-such-command-at-all", "sh").endswith("/sh")
+        assert Probes().command("no-such-command-at-all") is None
