@@ -12,6 +12,7 @@ from forks import Run, forks
 from firstword import paths
 from firstword.patching import Series, build_tree, load_series
 from firstword.patching.environment import find_site_packages
+from firstword.synthetic.command import make
 
 
 @pytest.fixture(scope="session")
@@ -22,10 +23,7 @@ def series() -> Series:
 @pytest.fixture(scope="session")
 def checkpoint() -> Path:
     folder = paths.home() / "checkpoints/step-audio-2-mini-synthetic"
-    if not folder.exists():
-        from firstword.synthetic import step_audio_2
-
-        step_audio_2.build(folder, 0, lambda *_: None)
+    make(folder.name, folder, 0, lambda _: None)
     return folder
 
 

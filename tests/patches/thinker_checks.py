@@ -2,8 +2,10 @@
 
 import concurrent.futures
 import hashlib
+import json
 import os
 from collections import defaultdict, deque
+from pathlib import Path
 from threading import Condition
 from types import SimpleNamespace
 from typing import Any
@@ -66,14 +68,18 @@ def _encoder() -> Any:
     from safetensors.torch import load_file
     from vllm_omni.model_executor.models.step_audio2 import step_audio2_thinker as module
 
-    weights = load_file(f"{CHECKPOINT}/model.safetensors")
+    weights: dict[str, torch.Tensor] = {}
+    for file in Path(CHECKPOINT).glob("*.safetensors"):
+        weights |= load_file(file)
+    config = json.loads((Path(CHECKPOINT) / "config.json").read_text())["audio_encoder_config"]
     model = module.StepAudio2ThinkerForConditionalGeneration.__new__(module.StepAudio2ThinkerForConditionalGeneration)
     torch.nn.Module.__init__(model)
-    channels, mels = weights["encoder.conv1.weight"].shape[:2]
-    layers = 1 + max(int(name.split(".")[2]) for name in weights if name.startswith("encoder.blocks."))
-    context = weights["encoder.positional_embedding.weight"].shape[0]
-    model.encoder = module.AudioEncoder(n_mels=mels, n_ctx=context, n_state=channels, n_head=2, n_layer=layers)
-    model.adapter = module.Adaptor(n_state=channels, n_hidden=weights["adapter.linear2.weight"].shape[0])
+    sizes = {
+        name: config[f"n_{'audio_' if name != 'mels' else ''}{name}"]
+        for name in ("mels", "ctx", "state", "head", "layer")
+    }
+    model.encoder = module.AudioEncoder(**{f"n_{name}": size for name, size in sizes.items()})
+    model.adapter = module.Adaptor(n_state=sizes["state"], n_hidden=config["llm_dim"])
     for name in ("encoder", "adapter"):
         part = {k.removeprefix(f"{name}."): v.float() for k, v in weights.items() if k.startswith(f"{name}.")}
         getattr(model, name).load_state_dict(part)
