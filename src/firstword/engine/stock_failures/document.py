@@ -62,16 +62,15 @@ def page_with(table_text: str, page: str) -> str:
 
 
 def _line(row: Row, seen: Seen, shows: str) -> str:
-    when = f"{seen.seconds} s, at start" if seen.stage == "start" else "first request"
-    words = _code(seen.last_line)
+    when = f"at start, {seen.seconds} s" if seen.stage == "start" else "first request"
+    words = _code(seen.last_words)
     if seen.stage == "request":
-        gone = ", then the server exits" if seen.after == "exited" else ""
-        words = f"{_code(seen.answer)}{gone}"
+        words = _code(seen.answer) + (", then the server exits" if seen.after == "exited" else "")
+    cause = _code(seen.true_cause) if seen.true_cause else ""
+    if seen.stage == "start":
+        cause = f"{cause}, {seen.lines_above} lines higher" if seen.lines_above else "the same line"
     if seen.stage == "none":
-        when, words = "never", "nothing: it serves"
-    cause = "the same line" if seen.telling_line == seen.last_line else _code(seen.telling_line)
-    if seen.lines_above and cause != "the same line":
-        cause += f", {seen.lines_above} lines higher" if seen.stage == "start" else ", in the log"
+        when, words = "never", "nothing"
     return f"| {row.missing} | {when} | {seen.health} | {words} | {cause} | {_escape(shows)} |"
 
 

@@ -31,11 +31,16 @@ START_SECONDS = 300
 ANSWER_SECONDS = 120
 # After an answer the server needs a moment to notice that a stage has died.
 AFTERMATH_SECONDS = 20
+RATE = 24000
 CONFIG = "configs/engines/step-audio-2/speech-cpu.yaml"
-_NOISE = re.compile(r"\x1b\[[0-9;]*m|^\((APIServer|EngineCore|Worker|StageEngine\w*)[^)]*\)\s*")
-_TELLING = re.compile(
-    r"No module named|cannot import name|There is no such class|ErrorDuringImport|No such file|Error: "
+# What vLLM puts before a line: the process, the level with date and place; and colours.
+_PREFIX = re.compile(
+    r"\x1b\[[0-9;]*m"
+    r"|^\s*\((?:APIServer|EngineCore|Worker|StageEngine)[^)]*\)\s*"
+    r"|^\s*(?:ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\]\s*"
 )
+_RAISED = re.compile(r"^(?:[a-z_]+\.)*[A-Z]\w*(?:Error|Exception|ErrorDuringImport)\b.*: |^pydoc\.ErrorDuringImport: ")
+_CONTINUED = 2
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,9 @@ class Seen:
         health: What /health said before the failure: ``refused`` or ``200``.
         answer: Status and message of the request that failed; empty at start.
         after: What /health said a while after it.
-        last_line: The last line of the log that says anything.
-        telling_line: The line that names the true cause, and how many lines above the last one it stands.
-        lines_above: The same distance as a number.
+        last_words: The last exception in the log, with the lines that continue it.
+        true_cause: The first exception in the log.
+        lines_above: How many lines above the last one it stands.
     """
 
     key: str
@@ -60,8 +65,8 @@ class Seen:
     health: str
     answer: str
     after: str
-    last_line: str
-    telling_line: str
+    last_words: str
+    true_cause: str
     lines_above: int
 
     def as_dict(self) -> dict[str, Any]:
@@ -86,7 +91,9 @@ def observe(row: Row, *, site_packages: Path, checkpoint: Path, scratch: Path, w
         if warm_cache is None:
             raise ValueError(f"{row.key} needs a warm cache")
         shutil.copytree(warm_cache, cache)
-    with _server(overlay, model, cache, scratch / "log.txt") as server:
+    log = paths.home() / "logs" / f"stock-{row.key}.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with _server(overlay, model, cache, log) as server:
         return server.watch(row)
 
 
@@ -151,15 +158,26 @@ class _Server:
 
     def _seen(self, row: Row, stage: str, seconds: int, health: str, answer: str) -> Seen:
         after = "exited" if self.process.poll() is not None else self._health()
-        lines = [line for raw in self.log.read_text(errors="replace").splitlines() if (line := _clean(raw))]
-        last = next((at for at in range(len(lines) - 1, -1, -1) if _TELLING.search(lines[at])), len(lines) - 1)
-        first = next((at for at, line in enumerate(lines) if _TELLING.search(line)), last)
-        last_line = lines[last] if lines else ""
-        return Seen(row.key, stage, seconds, health, answer, after, last_line, lines[first], last - first)
+        words = last_words(self.log.read_text(errors="replace")) if stage != "none" else ("", "", 0)
+        return Seen(row.key, stage, seconds, health, answer, after, *words)
+
+
+def last_words(log: str) -> tuple[str, str, int]:
+    """Return the last exception of a log, the first one, and how many lines above the last it stands."""
+    lines = [_clean(line) for line in log.splitlines()]
+    raised = [at for at, line in enumerate(lines) if _RAISED.search(line)]
+    if not raised:
+        return (next((line for line in reversed(lines) if line), ""), "", 0)
+    first, last = raised[0], raised[-1]
+    continued = [line for line in lines[last : last + 1 + _CONTINUED] if line]
+    return (" ".join(continued), lines[first], last - first)
 
 
 def _clean(line: str) -> str:
-    return _NOISE.sub("", _NOISE.sub("", line)).strip()
+    before = None
+    while before != line:
+        before, line = line, _PREFIX.sub("", line)
+    return line.strip()
 
 
 def _message(body: bytes) -> str:
@@ -184,7 +202,7 @@ def _server(overlay: Overlay, model: Path, cache: Path, log: Path) -> Iterator[_
     command += ["--deploy-config", str(config), "--trust-remote-code", "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as output:
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=log.parent, start_new_session=True
+            command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=cache.parent, start_new_session=True
         )
         try:
             yield _Server(process, f"http://127.0.0.1:{port}", log)
@@ -208,12 +226,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _tone() -> bytes:
-    """Return one second of 220 Hz as a 16 kHz WAV file."""
-    samples = (int(9000 * math.sin(2 * math.pi * 220 * at / 16000)) for at in range(16000))
+    """Return one second of 220 Hz as a WAV file, at 24 kHz: the server has to resample it."""
+    samples = (int(9000 * math.sin(2 * math.pi * 220 * at / RATE)) for at in range(RATE))
     file = io.BytesIO()
     with wave.open(file, "wb") as audio:
         audio.setnchannels(1)
         audio.setsampwidth(2)
-        audio.setframerate(16000)
+        audio.setframerate(RATE)
         audio.writeframes(b"".join(struct.pack("<h", sample) for sample in samples))
     return file.getvalue()

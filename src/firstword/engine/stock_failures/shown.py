@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 from firstword.engine.stock_failures.overlay import build
 from firstword.engine.stock_failures.rows import Row
@@ -13,8 +14,8 @@ from firstword.errors import Exit
 _MACHINE = ("devices", "machine")
 
 
-def preflight(row: Row, *, site_packages: Path, checkpoint: Path, scratch: Path, shape: str) -> tuple[int, list[str]]:
-    """Take a row's thing away, run ``firstword preflight``, and return its exit code and the causes it prints.
+def preflight(row: Row, *, site_packages: Path, checkpoint: Path, scratch: Path, shape: str) -> tuple[int, list[Any]]:
+    """Take a row's thing away, run ``firstword preflight``, and return its exit code and findings.
 
     What this machine lacks beside (memory, a free disk) is no part of the row, and left out.
 
@@ -41,7 +42,7 @@ def preflight(row: Row, *, site_packages: Path, checkpoint: Path, scratch: Path,
         raise RuntimeError(f"firstword preflight ended with {answer.returncode}: {answer.stderr[-2000:]}") from None
     codes = {int(finding["code"]) for finding in findings} or {int(Exit.OK)}
     code = codes.pop() if len(codes) == 1 else int(Exit.PREFLIGHT)
-    return code, [finding["cause"] for finding in findings]
+    return code, findings
 
 
 def linked_checkpoint(row: Row, source: Path, target: Path) -> Path:
