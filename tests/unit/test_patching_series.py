@@ -223,6 +223,26 @@ def test_refresh_takes_an_edited_tree(bench: Bench, tmp_path: Path) -> None:
     assert bench.text("demo/c.py") == "unchanged = 7\n"
 
 
+def test_a_new_patch_begins_as_a_header(bench: Bench, tmp_path: Path) -> None:
+    new = "demo/0003-c.patch"
+    bench.write("series", f"{FIRST}\n{SECOND}\n{new}\n")
+    bench.write(new, patch_text())
+    with pytest.raises(FirstwordError, match="holds no diff"):
+        bench.series()
+    series = load_series(bench.root, strict=False)
+    tree = build_tree(tmp_path / "tree", bench.site, series, upto=new, link=False)
+    (tree / "demo/c.py").write_text("unchanged = 9\n")
+    assert bench.text("demo/c.py") == "unchanged = 1\n"
+    refresh(series, bench.site, patch=new, edited=tree)
+    apply(bench.series(), bench.site)
+    assert bench.text("demo/c.py") == "unchanged = 9\n"
+
+
+def test_refuses_to_build_over_something(bench: Bench, tmp_path: Path) -> None:
+    with pytest.raises(FirstwordError, match="is not empty"):
+        build_tree(tmp_path, bench.site, bench.series())
+
+
 def test_the_command(bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     root = bench.root.parent
     (root / "configs").mkdir()

@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do the action."""
-    # refresh writes the checksums, so it must not ask for right ones.
-    series = load_series(paths.root() / "patches", strict=args.action != "refresh")
+    # refresh writes diffs and checksums, and tree begins a new patch: they must not ask for right ones.
+    series = load_series(paths.root() / "patches", strict=args.action not in ("refresh", "tree"))
     if args.action == "list":
         _list(series, as_json=args.json)
         return int(Exit.OK)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         report = {"applied": list(manifest.patches), "files": list(manifest.files), "in": str(folder)}
         text = f"applied {len(manifest.patches)} patches to {len(manifest.files)} files in {folder}"
     elif args.action == "tree":
-        build_tree(args.dest, folder, series, upto=args.upto, without=args.without)
+        build_tree(args.dest, folder, series, upto=args.upto, without=args.without, link=False)
         report = {"tree": str(args.dest)}
         text = f"PYTHONPATH={args.dest.resolve()}"
     else:

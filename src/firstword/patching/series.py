@@ -143,8 +143,8 @@ def load_series(root: Path, *, strict: bool = True) -> Series:
 
     Args:
         root: The folder that holds `series`.
-        strict: Whether `checksums.json` must be there and name just the files that the patches
-            change. Only `refresh`, which writes it, says no.
+        strict: Whether each patch must hold a diff, and `checksums.json` must be there and name just
+            the files that the patches change. `refresh`, which writes both, says no.
 
     Raises:
         FirstwordError: A patch is missing, unreadable, incomplete in its header, out of order, or
@@ -161,7 +161,7 @@ def load_series(root: Path, *, strict: bool = True) -> Series:
     for name in names:
         if not _NAME.fullmatch(name):
             raise _bad(f"series: {name!r} is not DISTRIBUTION/NNNN-words.patch")
-        patches.append(_load_patch(root, name))
+        patches.append(_load_patch(root, name, strict=strict))
         _check_place(patches)
     _check_stray(root, names)
     known = _load_checksums(root) if strict or (root / CHECKSUMS).exists() else {}
@@ -175,7 +175,7 @@ def _bad(cause: str, mend: str = "correct the file named") -> FirstwordError:
     return FirstwordError(cause, mend=mend, code=Exit.PATCHES)
 
 
-def _load_patch(root: Path, name: str) -> Patch:
+def _load_patch(root: Path, name: str, *, strict: bool) -> Patch:
     try:
         data = (root / name).read_bytes()
         text = data.decode("utf-8")
@@ -184,11 +184,12 @@ def _load_patch(root: Path, name: str) -> Patch:
     except UnicodeDecodeError:
         raise _bad(f"{name}: not UTF-8") from None
     head, found, _ = text.partition("\n--- a/")
-    if not found:
+    if not found and strict:
         raise _bad(f"{name}: holds no diff")
-    head += "\n"
+    head = f"{head.rstrip()}\n"
     header = parse_header(head, name)
-    return Patch(name, header, head, parse(text[len(head) :], name), sha256(data))
+    changes = parse(text[len(head) :], name) if found else ()
+    return Patch(name, header, head, changes, sha256(data))
 
 
 def parse_header(head: str, name: str) -> dict[str, str]:

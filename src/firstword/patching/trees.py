@@ -6,7 +6,6 @@ the environment. So an unpatched and a patched run are two processes of one envi
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from firstword.errors import Exit, FirstwordError
@@ -22,10 +21,9 @@ def build_tree(
     *,
     upto: str | None = None,
     without: str | None = None,
+    link: bool = True,
 ) -> Path:
     """Copy the packages that the series changes, with a choice of its patches.
-
-    Files that no patch changes are hard-linked where possible; treat the tree as read-only.
 
     Args:
         dest: A folder that does not exist yet, or an empty one.
@@ -33,13 +31,15 @@ def build_tree(
         series: The series.
         upto: Name of the last patch to apply, or ``stock`` for none. By default all.
         without: Name of a patch to leave out, with those that depend on it.
+        link: Hard-link the files that no patch changes, where possible: the tree is then to be read
+            only. Otherwise copy them.
 
     Returns:
         `dest`.
 
     Raises:
-        FirstwordError: A file is neither as released nor as patched, or, with `without`, a patch
-            needs the one left out and does not say so.
+        FirstwordError: `dest` is not empty, a file is neither as released nor as patched, or, with
+            `without`, a patch needs the one left out and does not say so.
     """
     if upto is not None and without is not None:
         raise ValueError("upto and without exclude each other")
@@ -51,8 +51,10 @@ def build_tree(
     sums = series.sums
     packages = sorted({path.partition("/")[0] for path in sums})
     dest.mkdir(parents=True, exist_ok=True)
+    if any(dest.iterdir()):
+        raise FirstwordError(f"{dest} is not empty", mend="name another folder", code=Exit.PATCHES)
     for package in packages:
-        _link_package(site_packages, dest, package, set(sums))
+        _copy_package(site_packages, dest, package, set(sums), link=link)
     for path in sums:
         text = stock(series, site_packages, path, sums[path])
         # A patch left out of the middle moves the lines of those after it.
@@ -87,7 +89,7 @@ def stock(series: Series, site_packages: Path, path: str, sums: Sums) -> str:
     )
 
 
-def _link_package(site_packages: Path, dest: Path, package: str, changed: Sequence[str] | set[str]) -> None:
+def _copy_package(site_packages: Path, dest: Path, package: str, changed: set[str], *, link: bool) -> None:
     root = site_packages / package
     if not root.is_dir():
         return
@@ -101,9 +103,13 @@ def _link_package(site_packages: Path, dest: Path, package: str, changed: Sequen
                 continue
             if relative.name == "__pycache__" and (relative.parent / name.partition(".")[0]).as_posix() in stems:
                 continue
-            try:
-                os.link(source, dest / path)
-            except FileExistsError:
-                raise FirstwordError(f"{dest} is not empty", mend="name another folder", code=Exit.PATCHES) from None
-            except OSError:  # another file system, or not ours to link
+            if not (link and _linked(source, dest / path)):
                 shutil.copy2(source, dest / path)
+
+
+def _linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or not ours to link
+        return False
+    return True
