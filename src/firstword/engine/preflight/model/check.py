@@ -39,11 +39,22 @@ def model_files(context: Context) -> Iterator[Finding]:
     yield from checker.remote_code()
 
 
+def _mend(model: Path) -> str:
+    """Return what makes the checkpoint whole again."""
+    from firstword.engine.models import catalog
+
+    if model.name in catalog.SYNTHETIC:
+        return f"firstword synthetic {model.name} {model}"
+    if model.name in catalog.names():
+        return f"firstword models download {model.name} --repair"
+    return f"copy the whole checkpoint to {model}"
+
+
 class _Checker:
     def __init__(self, context: Context, model: Path) -> None:
         self.context = context
         self.model = model
-        self.mend = f"fetch it again with firstword models download, or copy the whole checkpoint to {model}"
+        self.mend = _mend(model)
 
     def finding(self, name: str, cause: str, phase: Phase, error: str, *, code: Exit | None = None) -> Finding:
         return Finding(CHECK, name, cause, phase.later(error), self.mend, code or Exit.CHECKPOINT_INCOMPLETE)
