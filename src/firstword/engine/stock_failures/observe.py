@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import io
+import itertools
 import json
 import math
 import os
@@ -36,11 +37,14 @@ CONFIG = "configs/engines/step-audio-2/speech-cpu.yaml"
 # What vLLM puts before a line: the process, the level with date and place; and colours.
 _PREFIX = re.compile(
     r"\x1b\[[0-9;]*m"
-    r"|^\s*\((?:APIServer|EngineCore|Worker|StageEngine)[^)]*\)\s*"
-    r"|^\s*(?:ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\]\s*"
+    r"|^ *\((?:APIServer|EngineCore|Worker|StageEngine)[^)]*\) ?"
+    r"|^ *(?:ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] ?"
 )
-_RAISED = re.compile(r"^(?:[a-z_]+\.)*[A-Z]\w*(?:Error|Exception|ErrorDuringImport)\b.*: |^pydoc\.ErrorDuringImport: ")
-_CONTINUED = 2
+_RAISED = re.compile(r"^(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception)|ErrorDuringImport): ")
+# A row's own folder.
+_SCRATCH = re.compile(r"[\w/]*/firstword-\w+/(?:checkpoint|environment)/")
+# What something missing raises; what is made of it on the way up has other names.
+_CAUSE = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError|ErrorDuringImport|FileNotFoundError): ")
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Seen:
         answer: Status and message of the request that failed; empty at start.
         after: What /health said a while after it.
         last_words: The last exception in the log, with the lines that continue it.
-        true_cause: The first exception in the log.
-        lines_above: How many lines above the last one it stands.
+        true_cause: The first exception in the log that speaks of something missing, else the first one at all.
+        lines_above: How many lines above the last exception it stands.
     """
 
     key: str
@@ -163,21 +167,24 @@ class _Server:
 
 
 def last_words(log: str) -> tuple[str, str, int]:
-    """Return the last exception of a log, the first one, and how many lines above the last it stands."""
+    """Return the last exception of a log, the true cause, and how many lines above the last exception that stands."""
     lines = [_clean(line) for line in log.splitlines()]
     raised = [at for at, line in enumerate(lines) if _RAISED.search(line)]
     if not raised:
-        return (next((line for line in reversed(lines) if line), ""), "", 0)
-    first, last = raised[0], raised[-1]
-    continued = [line for line in lines[last : last + 1 + _CONTINUED] if line]
-    return (" ".join(continued), lines[first], last - first)
+        return (next((line.strip() for line in reversed(lines) if line.strip()), ""), "", 0)
+    last = raised[-1]
+    first = next((at for at in raised if _CAUSE.search(lines[at])), raised[0])
+    # A message goes on in indented lines.
+    continued = itertools.takewhile(lambda line: line.startswith("  "), lines[last + 1 :])
+    words = " ".join([lines[last], *(line.strip() for line in continued)])
+    return (words, lines[first].strip(), last - first)
 
 
 def _clean(line: str) -> str:
     before = None
     while before != line:
         before, line = line, _PREFIX.sub("", line)
-    return line.strip()
+    return _SCRATCH.sub("", line)
 
 
 def _message(body: bytes) -> str:
