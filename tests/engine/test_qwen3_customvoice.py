@@ -1,5 +1,6 @@
 """Qwen3-TTS with built-in voices: every format, every voice, every refusal."""
 
+import numpy as np
 import openai
 import pytest
 from hearing import correlation, samples
@@ -11,7 +12,6 @@ pytestmark = pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu")
 
 TEXT = "The quick brown fox jumps over the lazy dog, and then it rests in the shade."
 FORMATS = ("wav", "pcm", "flac", "mp3", "opus")  # those that vLLM-Omni 0.26 offers
-LOSSLESS = ("wav", "pcm", "flac")
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -24,8 +24,9 @@ def test_each_format_is_good_speech(client, fmt):
 def test_formats_hold_the_same_sound(client):
     sounds = {fmt: client.speech(TEXT, fmt=fmt, voice="ryan", seed=1) for fmt in FORMATS}
     plain = samples(sounds["pcm"])
-    for fmt in LOSSLESS:
-        assert (samples(sounds[fmt], fmt) == plain).all(), fmt
+    assert (samples(sounds["wav"], "wav") == plain).all()
+    # libsndfile rounds float samples another way for FLAC: by one 16-bit step at most.
+    assert np.abs(samples(sounds["flac"], "flac") - plain).max() <= 1 / 2**15
     assert correlation(samples(sounds["mp3"], "mp3"), plain) > 0.9
 
 
