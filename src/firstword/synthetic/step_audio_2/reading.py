@@ -1,4 +1,4 @@
-"""How long each byte of a text takes to say, in sixtieths of the language model's budget.
+"""How long each byte of a text takes to say, in units of the language model's budget: 75 are a second.
 
 One letter is worth `LETTER`; an audio token costs `AUDIO_TOKEN`. At 25 audio tokens a second that is 15
 letters a second, and 5 ideographs a second, because each of their three bytes counts as a letter.
