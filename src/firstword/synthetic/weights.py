@@ -40,6 +40,10 @@ class Draws:
         four = self._stream(name).integers(-(2**15), 2**15, size=(4, *shape), dtype=np.int32).sum(axis=0)
         return ((four + 2) * (std * np.sqrt(3) / 2**16)).astype(np.float32)
 
+    def places(self, name: str, rows: int, size: int, count: int) -> NDArray[np.int64]:
+        """Return ``count`` different indices below ``size`` for each row, shape ``[rows, count]``."""
+        return self._stream(name).integers(0, 2**63, size=(rows, size), dtype=np.int64).argsort(axis=1)[:, :count]
+
     def _stream(self, name: str) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64([self._seed, zlib.crc32((self._scope + name).encode())]))
 

@@ -31,13 +31,14 @@ PREDICTOR_LAYERS = 1
 # Channels of the talker's residual stream.
 CONSTANT = 0  # the same large value everywhere: RMS norms become a fixed scale
 FRAMES = 1  # frames to say, less frames said
-LEAST = 2  # a quarter of the frames to say, less frames generated (reference frames don't count)
+LEAST = 2  # the least share of the frames to say, less frames generated (reference frames don't count)
 COMPLETE = 3  # +1 where the text begins, -2 where it ends
 CODEC = 4  # 1 on every codec token
 BEGIN = 5  # 1 where the text begins
 SPEAKER = 6  # 1 on the speaker's position
 SUM_FRAMES, SUM_LEAST, SUM_COMPLETE = 7, 8, 9  # averages of the first three, negative when done
 OPEN_FRAMES, OPEN_LEAST, OPEN_COMPLETE = 10, 11, 12  # 1 while not done, else 0
+TEXT = 13  # 1 on every piece of text, special tokens left out
 CONTENT = 16  # this channel and all after it
 CONTENT_SIZE = HIDDEN - CONTENT
 

@@ -48,6 +48,9 @@ def build(draws: Draws) -> dict[str, Array]:
     for name, shape in shapes.items():
         tensors[f"{name}.weight"] = draws.spread(name, shape, (2 / (shape[1] * shape[2])) ** 0.5)
         tensors[f"{name}.bias"] = draws.spread(f"{name}.bias", shape[:1], 0.1)
+    # Zero sums: a louder reference shifts every band of a log mel spectrogram alike, and shall not matter.
+    tensors["blocks.0.conv.weight"] -= tensors["blocks.0.conv.weight"].mean(axis=(1, 2), keepdims=True)
+    tensors["blocks.0.conv.weight"] *= 0.5
     tensors |= _last(draws)
     return {f"speaker_encoder.{name}": tensor for name, tensor in tensors.items()}
 
@@ -56,7 +59,8 @@ def _last(draws: Draws) -> dict[str, Array]:
     """Put the result where a speaker of CustomVoice would have it: content, and the two flags."""
     inputs = 2 * CHANNELS[-1]
     weight = np.zeros((at.HIDDEN, inputs, 1), np.float32)
-    weight[at.CONTENT :] = draws.spread("fc", (at.CONTENT_SIZE, inputs, 1), 1 / inputs**0.5)
+    content = draws.spread("fc", (at.CONTENT_SIZE, inputs, 1), 3 / inputs**0.5)
+    weight[at.CONTENT :] = content - content.mean(axis=1, keepdims=True)
     bias = np.zeros(at.HIDDEN, np.float32)
     bias[[at.CODEC, at.SPEAKER]] = 1.0
     return {"fc.weight": weight, "fc.bias": bias}

@@ -1,9 +1,11 @@
 """The speech tokenizer's decoder: 16 codes a frame to 1920 samples at 24 kHz, noise-like.
 
-Scaled to keep its variance from layer to layer, so that the level at the end does not depend on the
+Scaled to keep the variance from layer to layer, so that the level at the end hardly depends on the
 seed. What came more than 60 frames ago has no effect: a chunk decoded with 72 frames of context equals
 the same part of the whole.
 """
+
+import math
 
 import numpy as np
 
@@ -21,7 +23,7 @@ UPSAMPLE = (2, 2)
 RATES = (8, 5, 4, 3)
 DILATIONS = 3
 CHANNELS = 96
-LEVEL = 0.06
+LEVEL = 1 / 16
 
 
 def config() -> dict[str, object]:
@@ -67,7 +69,7 @@ def build(draws: Draws) -> dict[str, Array]:
     channels = CHANNELS
     for index, rate in enumerate(RATES, start=1):
         parts.snake(f"decoder.{index}.block.0", channels)
-        parts.transposed(f"decoder.{index}.block.1.conv", channels, channels // 2, 2 * rate, taps=2)
+        parts.transposed(f"decoder.{index}.block.1.conv", channels, channels // 2, rate, taps=2)
         channels //= 2
         for unit in range(2, 2 + DILATIONS):
             parts.residual_unit(f"decoder.{index}.block.{unit}", channels)
@@ -93,29 +95,29 @@ class _Parts:
                 self.tensors[f"{prefix}.embedding_sum"] = self._draws.spread(prefix, (CODES, width), std)
                 self.tensors[f"{prefix}.cluster_usage"] = np.ones(CODES, np.float32)
             for side, shape in (("input_proj", (width, CODEBOOK, 1)), ("output_proj", (CODEBOOK, width, 1))):
-                self._weight(f"quantizer.{name}.{side}", shape, shape[1])
+                self._weight(f"quantizer.{name}.{side}", shape)
 
     def transformer(self) -> None:
         for layer in range(LAYERS):
             prefix = f"pre_transformer.layers.{layer}"
             for side in "qkvo":
-                self._weight(f"{prefix}.self_attn.{side}_proj", (HIDDEN, HIDDEN), HIDDEN)
+                self._weight(f"{prefix}.self_attn.{side}_proj", (HIDDEN, HIDDEN))
             for side in ("gate", "up"):
-                self._weight(f"{prefix}.mlp.{side}_proj", (INTERMEDIATE, HIDDEN), HIDDEN)
-            self._weight(f"{prefix}.mlp.down_proj", (HIDDEN, INTERMEDIATE), INTERMEDIATE)
+                self._weight(f"{prefix}.mlp.{side}_proj", (INTERMEDIATE, HIDDEN))
+            self._weight(f"{prefix}.mlp.down_proj", (HIDDEN, INTERMEDIATE))
             for norm in ("input_layernorm", "post_attention_layernorm"):
                 self._fill(f"{prefix}.{norm}.weight", HIDDEN, 1.0)
             for scale in ("self_attn_layer_scale", "mlp_layer_scale"):
                 self._fill(f"{prefix}.{scale}.scale", HIDDEN, 0.25)
         self._fill("pre_transformer.norm.weight", HIDDEN, 1.0)
         for side, shape in (("input_proj", (HIDDEN, LATENT)), ("output_proj", (LATENT, HIDDEN))):
-            self._weight(f"pre_transformer.{side}", shape, shape[1])
+            self._weight(f"pre_transformer.{side}", shape)
             self._fill(f"pre_transformer.{side}.bias", shape[0], 0.0)
 
     def convnext(self, prefix: str, channels: int) -> None:
-        self._weight(f"{prefix}.dwconv.conv", (channels, 1, 7), 7)
-        self._weight(f"{prefix}.pwconv1", (4 * channels, channels), channels)
-        self._weight(f"{prefix}.pwconv2", (channels, 4 * channels), channels)
+        self._weight(f"{prefix}.dwconv.conv", (channels, 1, 7))
+        self._weight(f"{prefix}.pwconv1", (4 * channels, channels))
+        self._weight(f"{prefix}.pwconv2", (channels, 4 * channels))
         for bias, size in (("dwconv.conv", channels), ("pwconv1", 4 * channels), ("pwconv2", channels)):
             self._fill(f"{prefix}.{bias}.bias", size, 0.0)
         self._fill(f"{prefix}.norm.weight", channels, 1.0)
@@ -133,23 +135,38 @@ class _Parts:
         self._fill(f"{prefix}.beta", channels, 1.0)
 
     def convolution(self, name: str, outputs: int, inputs: int, width: int, gain: float = 1.0) -> None:
-        self._weight(name, (outputs, inputs, width), inputs * width, gain)
+        self._weight(name, (outputs, inputs, width), gain)
         self._fill(f"{name}.bias", outputs, 0.0)
 
-    def transposed(self, name: str, inputs: int, outputs: int, width: int, taps: int) -> None:
-        self._weight(name, (inputs, outputs, width), inputs * taps)
+    def transposed(self, name: str, inputs: int, outputs: int, stride: int, taps: int) -> None:
+        """Add an upsampling convolution: ``taps`` input samples reach each output sample."""
+        rows = self._two_taps(name, outputs * stride, inputs * taps).reshape(outputs, stride, inputs, taps)
+        self.tensors[f"{name}.weight"] = rows.transpose(2, 0, 3, 1).reshape(inputs, outputs, taps * stride)
         self._fill(f"{name}.bias", outputs, 0.0)
 
     def last(self, name: str, channels: int) -> None:
-        """Add the convolution to samples: every channel's taps add up to zero, so that no DC passes."""
-        taps = self._draws.spread(name, (1, channels, 7), 1.0)
-        taps -= taps.mean(axis=2, keepdims=True)
-        taps *= LEVEL / np.sqrt((taps**2).sum())
-        self.tensors[f"{name}.weight"] = taps
+        """Add the convolution to samples: what changed in one channel within six samples. No DC passes."""
+        weight = np.zeros((1, channels, 7), np.float32)
+        weight[0, 0, [0, 6]] = -LEVEL, LEVEL
+        self.tensors[f"{name}.weight"] = weight
         self._fill(f"{name}.bias", 1, 0.0)
 
-    def _weight(self, name: str, shape: tuple[int, ...], fan_in: int, gain: float = 1.0) -> None:
-        self.tensors[f"{name}.weight"] = self._draws.spread(name, shape, gain / fan_in**0.5)
+    def _weight(self, name: str, shape: tuple[int, ...], gain: float = 1.0) -> None:
+        rows = self._two_taps(name, shape[0], math.prod(shape[1:]))
+        self.tensors[f"{name}.weight"] = rows.reshape(shape) * np.float32(gain)
+
+    def _two_taps(self, name: str, rows: int, size: int) -> Array:
+        """Return weights that keep the variance, two in each row, signed powers of two.
+
+        Such a sum is the same in any order. A CPU adds up in another order for a batch than for a single
+        request; this way the samples are the same.
+        """
+        places = self._draws.places(f"{name}.places", rows, size, 2)
+        values = self._draws.signs(f"{name}.values", (rows, 2)) * np.array([1.0, 0.5], np.float32)
+        values[:, 0] *= 0.75 + self._draws.signs(f"{name}.sizes", (rows,), 0.25)
+        weight = np.zeros((rows, size), np.float32)
+        np.put_along_axis(weight, places, values, axis=1)
+        return weight
 
     def _fill(self, name: str, size: int, value: float) -> None:
         self.tensors[name] = np.full(size, value, np.float32)

@@ -8,11 +8,11 @@ from firstword.synthetic.tokenizer import Tokenizer
 from firstword.synthetic.weights import Array, Draws
 
 # RoPE turns the last pairs of dimensions slowest (by 5e-3 over 2000 positions): flags live there.
-_FLAG_CODEC, _FLAG_SPEAKER, _FLAG_BEGIN = 15, 14, 13
+_FLAG_CODEC, _FLAG_SPEAKER, _FLAG_TEXT, _FLAG_BEGIN = 15, 14, 13, 13  # the last in the second layer only
 _SLOW = [*range(13, 16), *range(29, 32)]
 _FAST = [dim for dim in range(at.HEAD_DIM) if dim not in _SLOW]
 _SHARPNESS = 16.0  # flags decide an attention head's choice by e^50
-_END_MARGIN = 64.0  # the end token's logit above or below the codes'
+_END_MARGIN = 256.0  # the end token's logit above or below the codes'
 
 
 def build(draws: Draws, tokenizer: Tokenizer) -> dict[str, Array]:
@@ -38,7 +38,8 @@ def _text_embedding(draws: Draws, tokenizer: Tokenizer) -> Array:
     rows[:, at.CONTENT : at.HIDDEN] = draws.signs("text_embedding", (tokenizer.size, at.CONTENT_SIZE))
     for number, piece in enumerate(tokenizer.pieces):
         rows[number, at.FRAMES] = pace.frames_of(piece)
-        rows[number, at.LEAST] = pace.frames_of(piece) * pace.QUARTER
+        rows[number, at.LEAST] = pace.frames_of(piece) * pace.LEAST_SHARE
+        rows[number, at.TEXT] = 1.0
     rows[tokenizer.specials[at.TTS_BOS], [at.BEGIN, at.COMPLETE]] = 1.0
     rows[tokenizer.specials[at.TTS_EOS], at.COMPLETE] = -2.0
     return rows * 32.0
@@ -81,13 +82,15 @@ def _codec_head(draws: Draws) -> Array:
 
 
 def _counting_layer(draws: Draws) -> dict[str, Array]:
-    """Flag heads: all codec positions (the sums), all others (instructions), the speaker, everything."""
+    """Flag heads: all codec positions (the sums), all others (instructions), the speaker, the text."""
     layer = _Layer(draws, content=0.125)
     layer.key_sign(_FLAG_CODEC, at.CODEC)
     layer.key_sign(_FLAG_SPEAKER, at.SPEAKER)
+    layer.key_sign(_FLAG_TEXT, at.TEXT)
     layer.query_constant(0, _FLAG_CODEC, +1.0)
     layer.query_constant(1, _FLAG_CODEC, -1.0)
     layer.query_constant(2, _FLAG_SPEAKER, +1.0)
+    layer.query_constant(3, _FLAG_TEXT, +1.0)
     for dim, (source, target) in enumerate(
         [(at.FRAMES, at.SUM_FRAMES), (at.LEAST, at.SUM_LEAST), (at.COMPLETE, at.SUM_COMPLETE)]
     ):
@@ -107,7 +110,7 @@ def _comparing_layer(draws: Draws) -> dict[str, Array]:
     layer.value(0, at.BEGIN)
     pairs = [(at.SUM_FRAMES, at.OPEN_FRAMES), (at.SUM_LEAST, at.OPEN_LEAST), (at.SUM_COMPLETE, at.OPEN_COMPLETE)]
     for head, (source, target) in enumerate(pairs):
-        layer.query(head, _FLAG_BEGIN, source, 8192.0)
+        layer.query(head, _FLAG_BEGIN, source, 32768.0)
         layer.output(head, 0, target)
     layer.content_values(first=1)
     layer.content_output(3, first=1, scale=0.0625)
