@@ -11,7 +11,7 @@ from pathlib import Path
 
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.installed import Distribution, Record
-from firstword.engine.preflight.phases import FIRST_USE, Phase
+from firstword.engine.preflight.phases import FIRST_SPEECH, FIRST_USE, Phase
 from firstword.engine.preflight.survey import Survey
 from firstword.engine.preflight.walk import top
 from firstword.errors import Exit
@@ -74,7 +74,9 @@ def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iter
     for module, error in broken.items():
         path = found.changed_modules[module]
         cause = f"{path} is not what {name} installed, and raises on import: {error}"
-        later = _phase(survey, (path,)).later(error)
+        phase = _phase(survey, (path,))
+        # hyperpyyaml looks classes up with pydoc, which wraps what an import raises.
+        later = phase.later(f"ErrorDuringImport: problem in {module} - {error}" if phase is FIRST_SPEECH else error)
         yield Finding(CHECK, module, cause, later, mend, Exit.ENVIRONMENT)
     rest = tuple(path for path in found.changed if _module(path) not in broken)
     if rest:

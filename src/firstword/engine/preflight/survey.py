@@ -28,8 +28,8 @@ DISTRIBUTIONS = {
 }
 
 
-# They take seconds to import; whether they can be is left to `deep`.
-HEAVY = ("torch", "torchaudio", "torchvision", "transformers")
+# They take a second or more to import; whether they can be is left to `deep`.
+HEAVY = ("torch", "torchaudio", "torchvision", "transformers", "scipy")
 
 
 class Survey:

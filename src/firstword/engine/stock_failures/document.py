@@ -11,7 +11,7 @@ from firstword.engine.stock_failures.rows import ROWS, Row
 
 BEGIN = "<!-- table: made by scripts/stock-failures from stock-failures.json -->"
 END = "<!-- end of table -->"
-_WIDE = 150
+_WIDE = 240
 
 
 def record_path() -> Path:

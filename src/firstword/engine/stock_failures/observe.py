@@ -40,11 +40,11 @@ _PREFIX = re.compile(
     r"|^ *\((?:APIServer|EngineCore|Worker|StageEngine)[^)]*\) ?"
     r"|^ *(?:ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[[^]]*\] ?"
 )
-_RAISED = re.compile(r"^(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception)|ErrorDuringImport): ")
+_RAISED = re.compile(r"^(?:\w+\.)*(?:[A-Z]\w*(?:Error|Exception)|ErrorDuringImport|NoSuchFile): ")
 # A row's own folder.
 _SCRATCH = re.compile(r"[\w/]*/firstword-\w+/(?:checkpoint|environment)/")
 # What something missing raises; what is made of it on the way up has other names.
-_CAUSE = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError|ErrorDuringImport|FileNotFoundError): ")
+_CAUSE = re.compile(r"^(?:\w+\.)*(?:ModuleNotFoundError|ImportError|ErrorDuringImport|FileNotFoundError|NoSuchFile): ")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Seen:
         seconds: From the start of the process to the failure, for ``request`` to the server's readiness.
         health: What /health said before the failure: ``refused`` or ``200``.
         answer: Status and message of the request that failed; empty at start.
-        after: What /health said a while after it.
+        after: ``exited``, or what /health said 20 s after it.
         last_words: The last exception in the log, with the lines that continue it.
         true_cause: The first exception in the log that speaks of something missing, else the first one at all.
         lines_above: How many lines above the last exception it stands.
@@ -117,7 +117,7 @@ class _Server:
         if answer is None:
             return self._seen(row, "none", seconds, "200", "")
         deadline = time.monotonic() + AFTERMATH_SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None and self._health() == "200":
+        while time.monotonic() < deadline and self.process.poll() is None:
             time.sleep(0.5)
         return self._seen(row, "request", seconds, "200", answer)
 

@@ -9,7 +9,7 @@ from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.flow_yaml import read_flow_yaml
 from firstword.engine.preflight.integrity import file_digest
 from firstword.engine.preflight.model import tensors
-from firstword.engine.preflight.model.files import INDEX, is_there, needed, token2wav_files
+from firstword.engine.preflight.model.files import INDEX, absence, is_there, needed, token2wav_files
 from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
 from firstword.errors import Exit, FirstwordError
 
@@ -65,7 +65,7 @@ class _Checker:
                 name = need.any_of[0]
                 state = "is empty" if (self.model / name).exists() else "is missing from the checkpoint"
                 cause = f"{' or '.join(need.any_of)} {state}: {need.reader} reads it"
-                yield self.finding(name, cause, need.phase, f"FileNotFoundError: {name}")
+                yield self.finding(name, cause, need.phase, absence(name))
         if is_there(self.model, "vocab.json") and not any(
             is_there(self.model, name) for name in ("tokenizer.json", "merges.txt")
         ):
@@ -92,7 +92,7 @@ class _Checker:
         for shard in sorted(set(places.values())):
             if not is_there(self.model, shard):
                 cause = f"{shard} is missing from the checkpoint: {INDEX} names it"
-                yield self.finding(shard, cause, STAGE_PROCESS, f"FileNotFoundError: {shard}")
+                yield self.finding(shard, cause, STAGE_PROCESS, absence(shard))
             elif shard not in broken:
                 absent = {name for name, place in places.items() if place == shard} - tensors.tensor_names(
                     self.model / shard
@@ -152,7 +152,7 @@ class _Checker:
                 continue
             if not path.is_file():
                 cause = f"{name} is missing from the checkpoint: the pinned revision has it"
-                yield self.finding(name, cause, START, f"FileNotFoundError: {name}")
+                yield self.finding(name, cause, START, absence(name))
             elif self._differs(path, pin):
                 cause = f"{name} is not the pinned revision's: {self._differs(path, pin)}"
                 later = "nothing at start, as a rule: other weights or other code serve under the model's name"

@@ -13,6 +13,13 @@ WEIGHTS = "model.safetensors"
 TOKEN2WAV = "token2wav/"
 
 
+# What opening a file that is not there raises, where it is no FileNotFoundError.
+_RAISES = {
+    "campplus.onnx": "NoSuchFile: [ONNXRuntimeError] : 3 : NO_SUCHFILE",
+    "speech_tokenizer_v2_25hz.onnx": "RuntimeError: Model ... not found; available models = [...]",
+}
+
+
 @dataclass(frozen=True)
 class Needed:
     """A file, or any one of several, as paths in the checkpoint; what reads it, and when its absence shows."""
@@ -42,6 +49,11 @@ def needed(family: str, config: Mapping[str, Any], *, speaks: bool) -> Iterator[
     yield Needed((WEIGHTS, INDEX), "stage 0", STAGE_PROCESS)
     for module in _remote_code(config):
         yield Needed((f"{module}.py",), "config.json's auto_map", START)
+
+
+def absence(name: str) -> str:
+    """Return the error that the absence of a file ends in."""
+    return _RAISES.get(Path(name).name, f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'")
 
 
 def token2wav_files() -> list[str]:
