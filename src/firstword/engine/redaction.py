@@ -2,7 +2,8 @@
 
 vLLM-Omni logs the first 50 characters of every speech request
 (``entrypoints/openai/serving_speech.py:3296``, ``text=%r``). vLLM's logging setting
-(``VLLM_LOGGING_CONFIG_PATH``, here ``logging.json``) lets a filter replace them without a patch.
+(``VLLM_LOGGING_CONFIG_PATH``, here ``logging.json``) lets a filter replace them without a patch. The same
+file is uvicorn's configuration: it names every request but the health checks that come every few seconds.
 Imported by every engine process at start: standard library only.
 """
 

@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     def still_answers() -> str | None:
         return probe.still_answers(url, state=state, record=record)
 
-    return supervisor.Supervisor(
+    engine = supervisor.Supervisor(
         command(checkpoint.path, config.path, name, args.host, args.port),
         environment,
         record=record,
@@ -108,7 +108,12 @@ def run(args: argparse.Namespace) -> int:
         still_answers=still_answers,
         timing=supervisor.Timing(start=args.start_timeout, first_answer=args.answer_timeout, stall=args.stall_timeout),
         say=say,
-    ).run()
+    )
+    try:
+        return engine.run()
+    finally:
+        for file in (state, state.with_suffix(".lock")):
+            file.unlink(missing_ok=True)
 
 
 def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: int) -> list[str]:
@@ -134,9 +139,6 @@ def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: i
         # Reference audio by URL is closed; data URLs and uploads remain.
         "--allowed-media-domains",
         "invalid.",
-        # The health check comes every few seconds and would drown the rest.
-        "--disable-access-log-for-endpoints",
-        "/health,/metrics",
     ]
 
 
