@@ -28,8 +28,6 @@ CPU: dict[str, str] = {
     "OMP_NUM_THREADS": "1",
     # A stage's engine core runs its worker in its own process: three processes instead of five, the same bytes.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    # GiB of KV cache per stage; the small checkpoints need a fraction, and untouched pages cost nothing.
-    "VLLM_CPU_KVCACHE_SPACE": "1",
     # Stages are forked from one process that has imported already (firstword.engine.launch).
     "FIRSTWORD_FORK_SERVER": "1",
 }

@@ -124,7 +124,6 @@ def _finish_engine(installer: str, folder: Path) -> None:
     # A tree that already carries an older series is refused by `apply`: take the stock files again.
     again = [word for package in _PATCHED for word in ("--reinstall-package", package)]
     run([*base, "--require-hashes", "--compile-bytecode", *again, "-r", str(requirements("engine-cpu"))])
-    (folder / "firstword-patches.json").unlink(missing_ok=True)
     run([*base, "--editable", str(paths.root())])
     run([str(folder / "bin/firstword"), "patches", "apply"])
 
