@@ -5,17 +5,18 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from fake_engine import FakeEngine
-from sounds import RATE
 
+from fake_engine import FakeEngine
 from firstword.acceptance import load, probe, readiness
 from firstword.acceptance import state as memory
 from firstword.acceptance.asking import Server
 from firstword.cli import main
 from firstword.errors import Exit, FirstwordError
+from sounds import RATE
 
 ALWAYS_OLD = readiness.Limits(fresh=0)
 
@@ -222,11 +223,21 @@ def test_the_record_names_model_and_kinds(engine, record, tmp_path):
     assert probe.still_answers(engine.url, state=state, record=record) == f"{engine.url}: /health says 503"
 
 
-def test_the_first_answer_is_always_a_new_one(engine, record, tmp_path):
+def test_the_first_answer_waits_for_another_probe_and_takes_its_answer(engine, record, tmp_path):
+    """A container's health check may come just when the supervisor asks: that must not end the engine."""
     state = tmp_path / "state.json"
-    for expected in (1, 2):
-        probe.first_answer(engine.url, state=state, record=record)
-        assert len(engine.bodies) == expected
+    with ThreadPoolExecutor(1) as pool:
+        with memory.asking(state):
+            first = pool.submit(probe.first_answer, engine.url, state=state, record=record, timeout=20)
+            with pytest.raises(TimeoutError):
+                first.result(0.5)
+            mine = memory.State("pid 7 since 1.5", answered_at=time.time(), answer="speech: heard by the other")
+            memory.save(state, mine)
+        assert first.result(10) == "speech: heard by the other"
+    assert engine.bodies == []
+    state.unlink()
+    with memory.asking(state), pytest.raises(FirstwordError, match="another probe"):
+        probe.first_answer(engine.url, state=state, record=record, timeout=0.3)
 
 
 def test_the_command(engine, record, tmp_path, monkeypatch, capsys):

@@ -114,13 +114,13 @@ def first_answer(url: str, *, state: Path, record: Path | None = None, timeout: 
         url: Its address; it listens already.
         state: Where to remember it.
         record: The supervisor's record of its engine.
-        timeout: Seconds without a byte after which a request is given up.
+        timeout: Seconds without a byte after which a request is given up, and to wait while another
+            probe (a container's health check) asks.
 
     Raises:
         FirstwordError: Not ready, or a bad answer.
     """
-    state.unlink(missing_ok=True)
-    return readiness.check(_recorded(url, record, timeout), state=state, record=record).why
+    return readiness.check(_recorded(url, record, timeout), state=state, record=record, patience=timeout).why
 
 
 def still_answers(

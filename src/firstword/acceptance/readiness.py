@@ -13,6 +13,8 @@ from firstword.acceptance import state as memory
 from firstword.acceptance.asking import Server, ask, not_ready
 from firstword.acceptance.load import Load
 
+UNKNOWN = "unknown"  # an engine whose start nothing tells: no answer of it can be trusted later
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -38,7 +40,14 @@ class Ready:
     asked: bool = False
 
 
-def check(server: Server, *, state: Path, record: Path | None = None, limits: Limits | None = None) -> Ready:
+def check(
+    server: Server,
+    *,
+    state: Path,
+    record: Path | None = None,
+    limits: Limits | None = None,
+    patience: float = 0.0,
+) -> Ready:
     """Return why the engine is ready.
 
     Args:
@@ -46,6 +55,7 @@ def check(server: Server, *, state: Path, record: Path | None = None, limits: Li
         state: Where this engine's last good answer is remembered.
         record: The supervisor's record of its engine; without it, ``/metrics`` tell the start.
         limits: See `Limits`.
+        patience: Seconds to wait while another probe asks for the first answer.
 
     Raises:
         FirstwordError: It is not (``Exit.NOT_READY``), or it answers badly (``Exit.BAD_ANSWER``).
@@ -56,10 +66,10 @@ def check(server: Server, *, state: Path, record: Path | None = None, limits: Li
     engine = memory.identity(memory.read_json(record))
     if engine is None:
         seen = server.load()
-        engine = f"since {seen.started_at:.2f}" if seen and seen.started_at else "unknown"
+        engine = f"since {seen.started_at:.2f}" if seen and seen.started_at else UNKNOWN
     known = memory.load(state)
-    if known is None or known.engine != engine or engine == "unknown":
-        return _first(server, engine, state)
+    if known is None or known.engine != engine or engine == UNKNOWN:
+        return _first(server, engine, state, patience)
     if known.age < limits.fresh:
         return Ready(f"answered {known.age:.0f} s ago")
     seen = seen or server.load()
@@ -71,10 +81,13 @@ def check(server: Server, *, state: Path, record: Path | None = None, limits: Li
     return _busy(server, known, seen, state, limits)
 
 
-def _first(server: Server, engine: str, state: Path) -> Ready:
-    with memory.asking(state) as allowed:
+def _first(server: Server, engine: str, state: Path, patience: float) -> Ready:
+    with memory.asking(state, patience) as allowed:
         if not allowed:
             raise not_ready(f"{server.url}: another probe waits for its first answer")
+        known = memory.load(state)
+        if known and known.engine == engine != UNKNOWN:
+            return Ready(known.answer)  # the other probe has had it meanwhile
         return _ask(server, memory.State(engine), state)
 
 

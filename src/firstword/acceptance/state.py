@@ -101,13 +101,20 @@ def save(path: Path, state: State) -> None:
 
 
 @contextlib.contextmanager
-def asking(path: Path) -> Iterator[bool]:
-    """Hold the right to send real requests; yields False when another probe holds it."""
+def asking(path: Path, patience: float = 0.0) -> Iterator[bool]:
+    """Hold the right to send real requests; yields False when another probe holds it longer than ``patience`` s."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as file:
+        yield _locked(file.fileno(), time.monotonic() + patience)
+
+
+def _locked(file: int, deadline: float) -> bool:
+    while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            yield False
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.1)
         else:
-            yield True
+            return True
