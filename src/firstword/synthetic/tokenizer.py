@@ -1,4 +1,4 @@
-"""A byte-level BPE tokenizer of the Qwen2 kind: 256 byte symbols, a few whole words, special tokens."""
+"""A byte-level BPE tokenizer of the Qwen2 kind: 256 byte symbols, chosen words and pairs, special tokens."""
 
 import json
 from collections.abc import Sequence
@@ -29,26 +29,26 @@ class Tokenizer:
         return len(self.pieces) + len(self.specials)
 
 
-def write(folder: Path, words: Sequence[str], specials: Sequence[str], *, eos: str, pad: str) -> Tokenizer:
+def write(
+    folder: Path, words: Sequence[str], pairs: Sequence[bytes], specials: Sequence[str], *, eos: str, pad: str
+) -> Tokenizer:
     """Write ``vocab.json``, ``merges.txt`` and ``tokenizer_config.json``.
 
     Args:
         folder: Where to write.
         words: ASCII words that become one token each; their beginnings become tokens too.
+        pairs: Two bytes each that become one token.
         specials: The special tokens, in the order of their ids.
         eos: The special token that ends a turn.
         pad: The special token for padding.
     """
     symbols = _byte_symbols()
     pieces = [bytes([value]) for value in sorted(range(256), key=symbols.__getitem__)]
-    merges = []
-    for word in words:
-        for end in range(2, len(word) + 1):
-            piece = word[:end].encode()
-            if piece not in pieces:
-                pieces.append(piece)
-                merges.append(f"{word[: end - 1]} {word[end - 1]}")
-    vocab = {"".join(symbols[value] for value in piece): number for number, piece in enumerate(pieces)}
+    parts = [word[:end].encode() for word in words for end in range(2, len(word) + 1)]
+    pieces += dict.fromkeys([*parts, *pairs])  # words first: what comes first is merged first
+    written = ["".join(symbols[value] for value in piece) for piece in pieces]
+    vocab = {text: number for number, text in enumerate(written)}
+    merges = [f"{text[:-1]} {text[-1]}" for text in written[256:]]
     ids = {text: len(pieces) + number for number, text in enumerate(specials)}
     settings = {
         "add_bos_token": False,

@@ -41,7 +41,9 @@ def build(kind: str, folder: Path, seed: int, report: Report) -> None:
 
     draws = Draws(seed, "qwen3_tts.")
     report("tokenizer and configuration")
-    tokenizer = text_tokenizer.write(folder, layout.WORDS, layout.SPECIALS, eos=layout.TURN_END, pad=layout.END_OF_TEXT)
+    tokenizer = text_tokenizer.write(
+        folder, layout.WORDS, layout.PAIRS, layout.SPECIALS, eos=layout.TURN_END, pad=layout.END_OF_TEXT
+    )
     configs.write(kind, folder, tokenizer)
     (folder / "README.md").write_text(CARD.format(title=TITLES[kind]), encoding="utf-8")
     report("talker and code predictor")

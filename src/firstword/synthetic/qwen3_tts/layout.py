@@ -14,6 +14,8 @@ Values are small integers and fractions of powers of two, weights are signed pow
 exact in any order, so that a request gives the same codes alone and in a batch.
 """
 
+from itertools import product
+
 HIDDEN = 64
 TEXT_HIDDEN = 128
 LAYERS = 2
@@ -79,6 +81,17 @@ LANGUAGES = {
 }
 
 WORDS = ("assistant", "user")  # the prompt's layout counts on these being one token each
+# Text comes at one token a frame when it is streamed: two letters a token keep it ahead of the voice.
+_LOWER = range(0x61, 0x7B)
+PAIRS = tuple(
+    bytes(pair)
+    for firsts, seconds in (
+        ((0x20, *range(0x41, 0x5B), *_LOWER), _LOWER),  # a space or a letter, then a small letter
+        ((0x20,), range(0x41, 0x5B)),
+        (range(0xC2, 0xF0), range(0x80, 0xC0)),  # the first two bytes of a UTF-8 character
+    )
+    for pair in product(firsts, seconds)
+)
 END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 TTS_PAD, TTS_BOS, TTS_EOS = "<tts_pad>", "<tts_text_bos>", "<tts_text_eod>"
 SPECIALS = (
