@@ -12,8 +12,6 @@ from pathlib import Path
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
 
-_MINE = "firstword"
-
 
 @dataclass(frozen=True)
 class Engine:
@@ -152,13 +150,13 @@ def _kill_session(session: int) -> None:
 
 
 def _is_mine(pid: int) -> bool:
-    """Return whether a process is alive and a firstword one: an id may have been used again."""
+    """Return whether a process is alive and a `firstword serve`: an id may have been used again."""
     try:
         state = (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0]
-        words = (Path("/proc") / str(pid) / "cmdline").read_bytes()
+        words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return state != b"Z" and _MINE.encode() in words
+    return state != b"Z" and b"serve" in words and any(word.endswith(b"/firstword") for word in words)
 
 
 def _read(file: Path) -> dict[str, object]:
