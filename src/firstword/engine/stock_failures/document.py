@@ -43,7 +43,7 @@ def write(record: Mapping[str, Any]) -> None:
 def table(record: Mapping[str, Any]) -> str:
     """Return the table: missing, what stock shows, what firstword shows before an engine starts."""
     lines = [
-        "| missing | after | /health before | stock vLLM-Omni's last words | the true cause in its log | "
+        "| missing | when it shows | /health before | stock vLLM-Omni's last words | the true cause in its log | "
         "firstword preflight |",
         "|---|---|---|---|---|---|",
     ]
