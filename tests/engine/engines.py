@@ -38,7 +38,7 @@ class Engine:
         return self._process is not None and self._process.poll() is None
 
     def start(self):
-        """Return when the probe has seen a good answer of each kind."""
+        """Return once its supervisor has seen a good answer of each kind, and the probe agrees."""
         _make_checkpoint(self.model)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
@@ -51,11 +51,24 @@ class Engine:
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
             )
         try:
-            return probe.wait_ready(self.url, START_SECONDS, still_alive=lambda: self.running)
+            self._wait()
         except BaseException as error:
             error.add_note(self.tail())
             self.stop()
             raise
+
+    def _wait(self):
+        deadline = time.monotonic() + START_SECONDS
+        while not self._told().get("ready_at"):
+            assert self.running, f"it ended with exit code {self._process.returncode}"
+            assert time.monotonic() < deadline, f"not ready after {START_SECONDS} s"
+            time.sleep(0.2)
+        state = self.run_dir / f"probe-{self.port}.json"
+        assert probe.still_answers(self.url, state=state, record=self.record) is None
+
+    def _told(self):
+        """Return what the supervisor tells of its engine."""
+        return json.loads(self.record.read_text()) if self.record.exists() else {}
 
     def stop(self):
         """End it as a service manager would, and return the exit code; nothing may be left of it."""
@@ -77,8 +90,7 @@ class Engine:
 
     def stages(self):
         """Return the processes that are neither the supervisor nor the API server."""
-        api = json.loads(self.record.read_text())["pid"]
-        return [pid for pid in self.processes() if pid not in (api, self._process.pid)]
+        return [pid for pid in self.processes() if pid not in (self._told()["pid"], self._process.pid)]
 
     @contextmanager
     def frozen(self):
@@ -171,9 +183,9 @@ def _firstword():
 
 
 def _make_checkpoint(model):
+    """Make it, unless an equal one is there already."""
     folder = paths.home() / "checkpoints" / model
-    if not (folder / "config.json").exists():
-        subprocess.run([str(_firstword()), "synthetic", model, str(folder)], check=True)
+    subprocess.run([str(_firstword()), "synthetic", model, str(folder)], check=True)
 
 
 def _free_port():

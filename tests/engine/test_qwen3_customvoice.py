@@ -3,6 +3,7 @@
 import numpy as np
 import openai
 import pytest
+from ending import ended, reasons_since
 from hearing import correlation, samples
 
 from firstword.acceptance.errors import ApiError
@@ -46,6 +47,13 @@ def test_length_follows_the_text(client, text):
     answer = client.speech(text, voice="vivian", seed=2)
     verdict = judge_speech(answer.body, fmt="wav", text=text, content_type=answer.content_type)
     assert verdict.ok, str(verdict)
+
+
+def test_speech_ends_by_the_models_own_token(client):
+    before = ended(client)
+    tokens = client.speech_stream(TEXT, sse=True, voice="ryan", seed=1).usage["output_tokens"]
+    assert reasons_since(client, before) == {"stop": 1}
+    assert tokens * 4 <= 2048  # the limit in configs/engines/qwen3-tts/cpu.yaml
 
 
 def test_each_listed_voice_speaks_and_differs(client):

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hearing import correlation, samples
+from hearing import samples
 
 from firstword.acceptance.judge import judge_speech
 
@@ -20,21 +20,21 @@ def ask(client, index):
 
 
 def test_eight_at_once_are_not_mixed(client):
-    alone = [samples(ask(client, index)) for index in range(8)]
+    alone = [ask(client, index) for index in range(8)]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda index: ask(client, index), range(8)))
     for index, answer in enumerate(together):
         verdict = judge_speech(answer.body, fmt="pcm", text=TEXTS[index])
         assert verdict.ok, f"{index}: {verdict}"
-    # The same frames: code2wav's matrix products round differently in a batch, by one 16-bit step at most.
-    for sound, expected in zip(map(samples, together), alone, strict=True):
-        assert len(sound) == len(expected)
-        assert np.abs(sound - expected).max() <= 2 / 2**15
-    assert all(abs(correlation(alone[0], other)) < 0.5 for other in alone[1:])
+    assert len({answer.body for answer in alone}) == 8
+    # The same frames; a batch may round matrix products another way, by one 16-bit step.
+    for one, other in zip(map(samples, together), map(samples, alone), strict=True):
+        assert len(one) == len(other)
+        assert np.abs(one - other).max() <= 2 / 2**15
 
 
 def test_a_restart_gives_the_same_bytes(engine, client):
-    before = [ask(client, index).body for index in range(3)]
+    before = [ask(client, index).body for index in range(2)]
     engine.restart()
-    after = [ask(client, index).body for index in reversed(range(3))]
+    after = [ask(client, index).body for index in reversed(range(2))]
     assert after[::-1] == before

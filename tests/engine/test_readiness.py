@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from firstword.acceptance import readiness
+from firstword.acceptance import probe, readiness
 from firstword.acceptance.asking import Server
 from firstword.acceptance.judge import judge_speech
 from firstword.errors import FirstwordError
@@ -22,6 +22,12 @@ def check(engine, tmp_path):
         )
 
     return check
+
+
+def test_wait_ready_asks_for_itself(engine):
+    report = probe.wait_ready(engine.url, 60)
+    assert [answer.name for answer in report.answers] == ["speech"]
+    assert report.ok
 
 
 def test_one_real_answer_then_none(check):

@@ -73,10 +73,9 @@ def test_text_answers_text(client):
     assert judge_transcript(reply.text, reply.finish_reason).ok
 
 
-@pytest.mark.parametrize("body", [b"", b"no recording at all", LOW[:100]], ids=["empty", "text", "a cut header"])
-def test_what_is_no_recording_is_refused(client, body):
+def test_what_is_no_recording_is_refused(client):
     with pytest.raises(ApiError) as caught:
-        client.transcribe(body)
+        client.transcribe(b"no recording at all")
     assert caught.value.status == 400
     assert caught.value.well_formed
     assert client.transcribe(LOW).text

@@ -10,6 +10,7 @@ from firstword.acceptance.judge import judge_speech, judge_transcript
 
 pytestmark = pytest.mark.engine("step-audio-2-mini-synthetic", "speech-cpu")
 
+SAMPLES_PER_TOKEN = 960  # 25 audio tokens a second at 24 kHz
 SPEAKING = {
     "modalities": ["audio"],
     # The model speaks after this mark; without it, it writes.
@@ -35,6 +36,13 @@ def test_the_recording_makes_the_answer_and_an_equal_one_the_same(client):
     one = answer(client, LOW).audio.body
     assert answer(client, HIGH).audio.body != one
     assert answer(client, LOW).audio.body == one
+
+
+def test_each_audio_token_is_decoded_once(client):
+    """Without the fix of vllm-omni #5916 every chunk is decoded alone, and its look-ahead twice."""
+    written = answer(client, LOW, modalities=["text"]).text
+    sound = decode(answer(client, LOW).audio.body)
+    assert len(sound.samples) == written.count("<audio_") * SAMPLES_PER_TOKEN > 0
 
 
 def test_streamed_and_plain_are_one_sound(client):
