@@ -15,9 +15,9 @@ SILENT = 0.25  # brackets, quotes, control characters
 
 EDGES = 5.0  # lead-in and decay of every utterance
 # A cloned voice says at least this share of reference text and text together, whatever the reference's length.
-LEAST_SHARE = 0.25
-# Sums are whole eighths (frames) and thirty-seconds (their least share); half a step keeps them off zero.
-HALF_STEP, HALF_LEAST_STEP = 1 / 16, 1 / 64
+LEAST_SHARE = 0.1875
+# Sums are whole eighths (frames) and 1/128 (their least share); half a step keeps them off zero.
+HALF_STEP, HALF_LEAST_STEP = 1 / 16, 1 / 256
 
 # Codec tokens that stand once in every prompt and carry these: (frames, least).
 ONCE = {BOS: (EDGES, EDGES), THINK_BOS: (HALF_STEP, HALF_LEAST_STEP)}
