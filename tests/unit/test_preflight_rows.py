@@ -5,6 +5,8 @@ The copies are links, patched as served; what is taken away is really gone (firs
 
 import importlib.util
 import shutil
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -198,3 +200,18 @@ def test_all_failures_are_said_at_once(tmp_path, context):
     assert failed.code is Exit.PREFLIGHT
     assert all(finding.cause in str(failed) and finding.mend in str(failed) for finding in found)
     assert report(found).startswith("5 things would fail later")
+
+
+def test_the_command_speaks_to_people(tmp_path, whole):
+    model = step_audio_2(tmp_path / "model")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        command = [str(whole.python), "-m", "firstword", "preflight", str(model), "--shape", "asr-cpu", "--port", port]
+        busy = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"[machine] cannot listen on 127.0.0.1:{port}: Address already in use\n  later: " in busy.stderr
+    assert "\n  mend:  stop what listens there" in busy.stderr
+    assert busy.returncode in {Exit.PORT_IN_USE, Exit.PREFLIGHT}  # the latter where this machine's memory is short, too
+    nobody = subprocess.run([*command[:4], "no-such-model"], capture_output=True, text=True, check=False)
+    assert nobody.returncode == Exit.MODEL_UNKNOWN
