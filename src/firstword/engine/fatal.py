@@ -7,7 +7,7 @@ specific match wins over later, vaguer ones.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from firstword.errors import Exit, FirstwordError
 
@@ -103,7 +103,6 @@ class LastWords:
     best: Pattern | None = None
     cause: str = ""
     line: str = ""
-    _seen: int = field(default=0, repr=False)
 
     def read(self, line: str) -> None:
         """Take one line of output."""

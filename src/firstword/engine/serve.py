@@ -14,14 +14,12 @@ import argparse
 import json
 import os
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from firstword import paths
 from firstword.engine.environment import engine_environment
-from firstword.errors import Exit
+from firstword.errors import Exit, FirstwordError
 
 if TYPE_CHECKING:
     from firstword.engine.config import EngineConfig
@@ -64,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         FirstwordError: Whatever kept it from serving, or ended it.
     """
     from firstword.acceptance import probe
+    from firstword.acceptance import state as memory
     from firstword.engine import supervisor
 
     checkpoint, config = _prepare(args)
@@ -88,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
     environment = engine_environment(config.device, paths.home() / "cache")
     environment.setdefault("VLLM_LOGGING_CONFIG_PATH", str(Path(__file__).with_name("logging.json")))
-    record = run_dir() / f"engine-{args.port}.json"
-    state = run_dir() / f"probe-{args.port}.json"
+    record, state = memory.record_file(url), memory.state_file(url)
     state.unlink(missing_ok=True)
 
     def first_answer() -> str:
@@ -147,21 +145,15 @@ def say(line: str) -> None:
     print(f"firstword serve: {line}", file=sys.stderr, flush=True)
 
 
-def run_dir() -> Path:
-    """Return the folder of records and probe state: ``FIRSTWORD_RUN_DIR`` (a tmpfs in a container), else home's run."""
-    given = os.environ.get("FIRSTWORD_RUN_DIR")
-    folder = Path(given) if given else paths.home() / "run"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def listens(url: str) -> bool:
     """Return whether the server answers ``/health`` at all; that alone is no readiness."""
+    from firstword.acceptance.asking import Server
+
     try:
-        with urllib.request.urlopen(f"{url}/health", timeout=5) as response:  # noqa: S310  # always http
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError):
+        Server(url).health()
+    except FirstwordError:
         return False
+    return True
 
 
 def _reachable(host: str) -> str:
