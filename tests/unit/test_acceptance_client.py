@@ -3,13 +3,13 @@
 import socket
 
 import pytest
-from fake_engine import FakeEngine
-from sounds import to_pcm, to_wav, voice
 
+from fake_engine import FakeEngine
 from firstword.acceptance import events
 from firstword.acceptance.client import Client
 from firstword.acceptance.errors import ApiError, ClientError, TimedOutError, UnreachableError
 from firstword.acceptance.judge import judge_speech
+from sounds import to_pcm, to_wav, voice
 
 
 @pytest.fixture

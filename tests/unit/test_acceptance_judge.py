@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from sounds import RATE, TEXT, encode, streamed, to_wav, to_wav_float, voice
 
 from firstword.acceptance.judge import FORMATS, judge_speech, judge_transcript
+from sounds import RATE, TEXT, encode, streamed, to_wav, to_wav_float, voice
 
 
 def judge(body, fmt, text=TEXT, **options):

@@ -5,15 +5,15 @@ import socket
 
 import numpy as np
 import pytest
-from fake_engine import FakeEngine
-from sounds import RATE, to_wav, voice
 
+from fake_engine import FakeEngine
 from firstword.acceptance import kinds, probe
 from firstword.acceptance.asking import Server, ask
 from firstword.acceptance.judge import judge_speech
 from firstword.acceptance.recording import vowels
 from firstword.cli import main
 from firstword.errors import Exit, FirstwordError
+from sounds import RATE, to_wav, voice
 
 
 @pytest.fixture
