@@ -16,7 +16,7 @@ class FakeEngine:
 
     Attributes to set: ``model``, ``health`` (status), ``speech`` (bytes of every spoken answer),
     ``text``, ``finish_reason``, ``delay`` (seconds before an answer), ``error`` (status of every
-    POST), ``gauges`` (lines of /metrics). ``asked`` lists what was requested.
+    POST), ``script`` (called with handler and body, answers every POST itself). ``asked`` lists what was requested.
     """
 
     def __init__(self, model="qwen3-tts-customvoice-synthetic"):
@@ -29,6 +29,7 @@ class FakeEngine:
         self.voices = ["ryan", "vivian"]
         self.delay = 0.0
         self.error = 0
+        self.script = None
         self.cut_stream = False
         self.started_at = 1000.0
         self.requests = 0
@@ -40,6 +41,7 @@ class FakeEngine:
         self.asked = []
         self.bodies = []
         self.keys = set()
+        self.headers = []
 
     def __enter__(self):
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -97,6 +99,9 @@ def _handler(engine):
             engine.keys.add(self.headers["authorization"])
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             engine.bodies.append(body)
+            engine.headers.append(dict(self.headers.items()))
+            if engine.script:
+                return engine.script(self, body)
             time.sleep(engine.delay)
             if engine.error:
                 error = {"message": "it broke", "type": "InternalServerError", "param": None, "code": engine.error}

@@ -1,0 +1,84 @@
+"""A gateway in this process, on a free loopback port, and what it logs."""
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import uvicorn
+
+from firstword.gateway import app, catalogue, logs
+from firstword.gateway.server import _listen
+from firstword.gateway.settings import Settings
+
+
+class Running:
+    """A gateway's address, a client for it, and the lines that it logged."""
+
+    def __init__(self, url, lines):
+        self.url, self.lines = url, lines
+        self.http = httpx.Client(base_url=url, timeout=20, trust_env=False)
+
+    def ready(self):
+        return self.http.get("/ready")
+
+    def wait(self, status=200, seconds=20):
+        """Return what ``/ready`` tells once it answers ``status``."""
+        deadline = time.monotonic() + seconds
+        while (answer := self.ready()).status_code != status:
+            assert time.monotonic() < deadline, answer.text
+            time.sleep(0.05)
+        return answer.json()
+
+    def requests(self, route=None):
+        """Return the facts of every request logged, in order; of one route."""
+        found = [line.facts for line in list(self.lines) if line.getMessage() == "request"]
+        return [facts for facts in found if route in (None, facts["route"])]
+
+    def wait_for_request(self, route, count=1, seconds=10):
+        """Return the last request line of ``route`` once there are ``count``."""
+        deadline = time.monotonic() + seconds
+        while len(found := self.requests(route)) < count:
+            assert time.monotonic() < deadline, self.requests()
+            time.sleep(0.02)
+        return found[-1]
+
+
+@contextmanager
+def running(*upstreams, **settings):
+    """Run a gateway before these engines until the end of the block."""
+    defaults = {"ready_interval": 0.1, "port": 0}
+    chosen = Settings(upstreams=tuple(upstreams), **defaults | settings)
+    lines, handler = [], logging.Handler()
+    handler.emit = lines.append
+    logger = logging.getLogger("firstword.gateway")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    listening = _listen(chosen.host, 0)
+    config = uvicorn.Config(
+        app.create(chosen, catalogue.load()),
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", lines)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+    assert not thread.is_alive()
+
+
+def formatted(record):
+    """Return a record as the gateway's process writes it."""
+    return logs.JsonLines().format(record)
