@@ -38,6 +38,7 @@ class FakeEngine:
         self.stages = 2
         self.has_metrics = True
         self.page = None
+        self.models = None
         self.asked = []
         self.bodies = []
         self.keys = set()
@@ -84,6 +85,8 @@ def _handler(engine):
                 self.send(engine.health, b"{}", "application/json")
             elif self.path == "/metrics" and engine.has_metrics:
                 self.send(200, engine.metrics().encode(), "text/plain")
+            elif self.path == "/v1/models" and engine.models is not None:
+                self.send(200, engine.models, "application/json")
             elif engine.page:
                 self.send(200, engine.page, "text/html")
             elif self.path == "/v1/models":

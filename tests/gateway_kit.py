@@ -9,7 +9,7 @@ import httpx
 import uvicorn
 
 from firstword.gateway import app, catalogue, logs
-from firstword.gateway.server import _listen
+from firstword.gateway.server import configuration, listen
 from firstword.gateway.settings import Settings
 
 
@@ -23,13 +23,18 @@ class Running:
     def ready(self):
         return self.http.get("/ready")
 
-    def wait(self, status=200, seconds=20):
+    def wait(self, status=200):
         """Return what ``/ready`` tells once it answers ``status``."""
+        self.until(lambda _: self.ready().status_code == status)
+        return self.ready().json()
+
+    def until(self, true_of, seconds=20):
+        """Return what ``/ready`` tells once ``true_of`` it is so."""
         deadline = time.monotonic() + seconds
-        while (answer := self.ready()).status_code != status:
-            assert time.monotonic() < deadline, answer.text
+        while not true_of(answer := self.ready().json()):
+            assert time.monotonic() < deadline, answer
             time.sleep(0.05)
-        return answer.json()
+        return answer
 
     def requests(self, route=None):
         """Return the facts of every request logged, in order; of one route."""
@@ -48,7 +53,7 @@ class Running:
 @contextmanager
 def running(*upstreams, **settings):
     """Run a gateway before these engines until the end of the block."""
-    defaults = {"ready_interval": 0.1, "port": 0}
+    defaults = {"ready_interval": 0.1, "port": 0, "stop_timeout": 1}
     chosen = Settings(upstreams=tuple(upstreams), **defaults | settings)
     lines, handler = [], logging.Handler()
     handler.emit = lines.append
@@ -56,17 +61,8 @@ def running(*upstreams, **settings):
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
-    listening = _listen(chosen.host, 0)
-    config = uvicorn.Config(
-        app.create(chosen, catalogue.load()),
-        http="h11",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
+    listening = listen(chosen.host, 0)
+    server = uvicorn.Server(configuration(app.create(chosen, catalogue.load()), chosen))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

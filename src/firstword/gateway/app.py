@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from fastapi import FastAPI
@@ -55,6 +56,8 @@ def _client(settings: Settings) -> httpx.AsyncClient:
         # A connection for each request: one that is kept may be closed by the engine just when it is used
         # again, and a POST that ended so cannot be repeated.
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+        # One client serves everybody: a cookie that an engine set for one must not be sent with another's request.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         # A proxy set for the machine's downloads must not come between the gateway and its engines.
         trust_env=False,
     )

@@ -49,7 +49,7 @@ class Router:
 
     def not_ready(self, model: str, upstream: Upstream) -> errors.ProblemError:
         """Return the error for a model whose upstream gives no answers now."""
-        cause = upstream.condition.cause or "it has not been asked yet"
+        cause = upstream.condition.cause or "it has not answered yet"
         return errors.not_ready(model, cause, self._retry_after)
 
     def _nobody(self, model: str) -> errors.ProblemError:

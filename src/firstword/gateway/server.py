@@ -7,6 +7,7 @@ import socket
 import sys
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from firstword.errors import Exit, FirstwordError
 from firstword.gateway import app, catalogue, logs, settings
@@ -27,21 +28,8 @@ def serve() -> int:
     logs.set_up()
     for line in settings.unknown():
         log.warning(line)
-    listening = _listen(chosen.host, chosen.port)
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app.create(chosen, known),
-            # The environment of the engines has faster parsers; the gateway's own is what is tested.
-            http="h11",
-            loop="asyncio",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=math.ceil(chosen.stop_timeout),
-        )
-    )
+    listening = listen(chosen.host, chosen.port)
+    server = uvicorn.Server(configuration(app.create(chosen, known), chosen))
     # uvicorn repeats the signal once it has stopped, which would end the process as killed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(Exit.OK)))
     facts = {"address": "http://{}:{}".format(*listening.getsockname()[:2]), "keys": len(chosen.keys())}
@@ -50,7 +38,28 @@ def serve() -> int:
     return int(Exit.OK if server.started else Exit.DEFECT)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def configuration(application: ASGIApp, chosen: settings.Settings) -> uvicorn.Config:
+    """Return how uvicorn serves the application."""
+    return uvicorn.Config(
+        application,
+        # The environment of the engines has faster parsers; the gateway's own is what is tested.
+        http="h11",
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(chosen.stop_timeout),
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; port 0 takes a free one.
+
+    Raises:
+        FirstwordError: The port is taken, or the address is none of this machine's.
+    """
     bare = host.strip("[]")
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
