@@ -16,7 +16,8 @@ class FakeEngine:
 
     Attributes to set: ``model``, ``health`` (status), ``speech`` (bytes of every spoken answer),
     ``text``, ``finish_reason``, ``delay`` (seconds before an answer), ``error`` (status of every
-    POST), ``script`` (called with handler and body, answers every POST itself). ``asked`` lists what was requested.
+    POST), ``script`` (called with handler and body, answers every POST itself), ``strict`` (refuses other
+    models' requests). ``asked`` lists what was requested.
     """
 
     def __init__(self, model="qwen3-tts-customvoice-synthetic"):
@@ -30,6 +31,7 @@ class FakeEngine:
         self.delay = 0.0
         self.error = 0
         self.script = None
+        self.strict = False
         self.cut_stream = False
         self.started_at = 1000.0
         self.requests = 0
@@ -106,6 +108,9 @@ def _handler(engine):
             if engine.script:
                 return engine.script(self, body)
             time.sleep(engine.delay)
+            if engine.strict and body["model"] != engine.model:
+                error = {"message": f"no model {body['model']}", "type": "NotFoundError", "param": "model", "code": 404}
+                return self.send_json({"error": error}, 404)
             if engine.error:
                 error = {"message": "it broke", "type": "InternalServerError", "param": None, "code": engine.error}
                 return self.send_json({"error": error}, engine.error)

@@ -46,8 +46,21 @@ def test_ready_after_one_real_answer_and_none_after_it(engine):
         assert answer["models"][QWEN] == {"state": "ready", "since": answer["models"][QWEN]["since"], "cause": None}
         assert engine.asked.count(SPEECH) == 1
         looks = engine.asked.count("/health")
+        lists = engine.asked.count("/v1/models")
         gateway.until(lambda _: engine.asked.count("/health") >= looks + 3)
         assert engine.asked.count(SPEECH) == 1
+        assert engine.asked.count("/v1/models") == lists
+
+
+def test_an_engine_that_was_started_anew_with_another_model(engine):
+    engine.strict = True
+    with running(engine.url) as gateway:
+        gateway.wait()
+        engine.started_at += 60
+        engine.model = "qwen3-tts-1.7b-customvoice"
+        gateway.until(lambda answer: answer["ready"] and list(answer["models"]) == [engine.model])
+        assert gateway.http.post(SPEECH, json=BODY).status_code == 404
+        assert gateway.http.post(SPEECH, json=BODY | {"model": engine.model}).status_code == 200
 
 
 def test_silence_is_no_answer(engine):

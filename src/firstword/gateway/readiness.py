@@ -52,7 +52,9 @@ class Watcher:
     def look(self) -> None:
         """Look once."""
         try:
-            self._upstream.tell_models(self._models())
+            # One that is ready and was started anew, with another model, will not pass the check.
+            if not self._upstream.ready:
+                self._upstream.tell_models(self._models())
             self._check()
         except (FirstwordError, ClientError) as error:
             self._tell(getattr(error, "cause", str(error)))

@@ -1,4 +1,4 @@
-"""Run all checks: lint, types, unit tests, patch tests, and both real engines on this machine's CPU.
+"""Run all checks: lint, types, unit tests, patch tests, both real engines on this machine's CPU, the gateway.
 
   scripts/test              everything, as CI does; about fifteen minutes once the environments are made
   scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
