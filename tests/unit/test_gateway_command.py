@@ -122,6 +122,7 @@ def test_a_stream_in_flight_ends_before_the_process_does(start, engine):
         ({"HOST": "0.0.0.0"}, "published on 0.0.0.0 without a key"),
         ({"UPSTREAMS": "nonsense"}, "FIRSTWORD_UPSTREAMS: nonsense is not an address"),
         ({"API_KEYS_FILE": "/none"}, "FIRSTWORD_API_KEYS_FILE: "),
+        ({"RUN_DIR": "/proc/none"}, "/proc/none/gateway-0 cannot be written to"),
     ],
 )
 def test_it_refuses_to_start(start, settings, cause):

@@ -74,7 +74,9 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
     go_on = threading.Event()
 
     def script(handler, body):
-        head(handler, transfer_encoding="chunked", X_Sample_Rate="24000", Server="secret", Set_Cookie="a=b")
+        # The voice is UTF-8, as an engine sends what is not Latin; it arrives as the same bytes.
+        told = {"X-Sample-Rate": "24000", "X-Voice": "声".encode().decode("latin-1")}
+        head(handler, transfer_encoding="chunked", Server="secret", Set_Cookie="a=b", **told)
         for piece in (b"one", b"two"):
             chunk(handler, piece)
             assert go_on.wait(10)
@@ -90,6 +92,7 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
         assert list(pieces) == []
     assert answer.headers["content-type"] == "audio/pcm"
     assert answer.headers["x-sample-rate"] == "24000"
+    assert (b"x-voice", "声".encode()) in answer.headers.raw
     assert not {"set-cookie", "server"} & set(answer.headers)
     assert gateway.wait_for_request(SPEECH)["outcome"] == "complete"
 

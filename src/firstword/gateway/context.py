@@ -54,7 +54,7 @@ class Gateway:
         return relay.Relay(self.client, upstream, path=path, content=body.raw, headers=headers, gone=gone)
 
 
-def _of(request: Request) -> Gateway:
+async def _of(request: Request) -> Gateway:  # async, or FastAPI would run it in a thread
     gateway: Gateway = request.app.state.gateway
     return gateway
 

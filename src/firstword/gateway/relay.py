@@ -1,5 +1,6 @@
 """Send a request on to an engine and its answer back as it comes."""
 
+import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
@@ -12,6 +13,7 @@ from firstword.gateway import logs
 from firstword.gateway.errors import ProblemError, from_upstream
 from firstword.gateway.upstreams import Upstream
 
+_PASSED = re.compile(rb"content-type|content-length|x-.*", re.IGNORECASE)
 _MOST_ERROR_BYTES = 1_000_000
 _EVENT_END = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -141,11 +143,7 @@ class _Answer:
 
     async def start(self, headers: httpx.Headers) -> None:
         self._events = headers.get("content-type", "").startswith("text/event-stream")
-        passed = [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in headers.multi_items()
-            if name.lower() in ("content-type", "content-length") or name.lower().startswith("x-")
-        ]
+        passed = [(name.lower(), value) for name, value in headers.raw if _PASSED.fullmatch(name)]
         await self.send({"type": "http.response.start", "status": 200, "headers": passed})
 
     async def piece(self, data: bytes) -> None:

@@ -5,6 +5,8 @@ import math
 import signal
 import socket
 import sys
+import tempfile
+from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -25,6 +27,7 @@ def serve() -> int:
     chosen = settings.load()
     chosen.require_safe()
     known = catalogue.load()
+    _require_writable(chosen.state_dir)
     logs.set_up()
     for line in settings.unknown():
         log.warning(line)
@@ -36,6 +39,19 @@ def serve() -> int:
     log.info("listening", extra={"facts": {**facts, "upstreams": [*chosen.upstreams, *chosen.optional_upstreams]}})
     server.run(sockets=[listening])
     return int(Exit.OK if server.started else Exit.DEFECT)
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise FirstwordError(
+            f"{folder} cannot be written to ({error.strerror})",
+            mend="set FIRSTWORD_RUN_DIR to a folder that can be (a tmpfs in a container)",
+            code=Exit.CONFIG,
+        ) from error
 
 
 def configuration(application: ASGIApp, chosen: settings.Settings) -> uvicorn.Config:
