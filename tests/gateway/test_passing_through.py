@@ -14,7 +14,7 @@ from firstword.acceptance.judge import judge_speech
 from firstword.acceptance.recording import vowels
 
 MODEL = SPEECH[0]
-TEXT = "A word about the weather, which is fine today."
+TEXT = "A word about the weather, please."
 LONG = "This takes a while to say, and somebody waits for every word of it. " * 2
 
 
