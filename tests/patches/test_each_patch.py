@@ -110,6 +110,56 @@ CASES = {
         },
         {"equal again": False, "whole equal again": False, "global generator untouched": False},
     ),
+    "vllm-omni/0020-audio-is-checked-before-a-stage.patch": Case(
+        "audio_checks.refused",
+        {
+            **dict.fromkeys(("28 samples", "none", "320 samples", "20 ms at 48 kHz"), "too short"),
+            **dict.fromkeys(("not a number", "not a number, resampled", "infinite", "overflows"), "not a number"),
+            **dict.fromkeys(("1 Hz", "768 kHz"), "sampling rate"),
+            "empty": "missing or empty",
+            **dict.fromkeys(("321 samples", "silence", "8 kHz", "11.025 kHz", "192 kHz", "8 channels"), "accepted"),
+        },
+        {
+            "28 samples": "accepted",
+            "not a number": "accepted",
+            "8 channels": "accepted in shape (8, 16000)",
+            "empty": "AssertionError: Expected code to be unreachable, but got: None",
+        },
+    ),
+    "vllm-omni/0021-each-audio-is-its-own-item.patch": Case(
+        "audio_checks.items",
+        {
+            "placeholders": [13, 25],
+            "features of each alone": [13, 25],
+            "same features together": [True, True],
+            "the first without the other": 13,
+            "the second without the other": 25,
+        },
+        {
+            "same features together": [False, False],
+            "the second without the other": "IndexError",
+        },
+    ),
+    "vllm-omni/0022-long-audio-in-pieces.patch": Case(
+        "audio_checks.pieces",
+        # placeholders, features for them, and marks between pieces
+        {
+            "25 s": [313, 313, 0],
+            "25.01 s": [313, 313, 0],  # the rest is too short to be heard
+            "29 s": [363, 363, 2],
+            "30 s": [376, 376, 2],
+            "62 s": [776, 776, 4],
+            "starts as its first piece alone": True,
+            "where the next piece begins": [151689, 151688],
+            "150 s": [1878, 1878, 10],
+            "151 s": "Audio is too long: 151.0 s. This server's context holds at most 150 s.",
+            "most tokens of an item": 1890,
+        },
+        {
+            "30 s": "The size of tensor a (1501) must match the size of tensor b (1500) at non-singleton dimension 1",
+            "most tokens of an item": 250,
+        },
+    ),
 }
 
 
