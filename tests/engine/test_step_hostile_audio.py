@@ -14,6 +14,8 @@ from sounds import to_wav, to_wav_float
 RATE = 16000
 SHAPES = ("speech-cpu", "asr-cpu")
 
+pytestmark = pytest.mark.usefixtures("same_processes")
+
 
 @pytest.fixture(
     autouse=True,
@@ -21,13 +23,6 @@ SHAPES = ("speech-cpu", "asr-cpu")
 )
 def shape(request):
     return request.param
-
-
-@pytest.fixture(autouse=True)
-def same_processes(engine):
-    before = engine.processes()
-    yield
-    assert engine.processes() == before
 
 
 def _with(value):

@@ -17,6 +17,11 @@ SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
 LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
 OVERLAP = 3840  # what a stream holds back until its next chunk
 
+# The control tokens of prompts.
+TURN = "<|im_start|><|im_end|>"
+ANSWER = "<|im_start|>"
+SPEECH = f"{TURN}{TURN}{ANSWER}<tts_start>"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -159,6 +164,65 @@ CASES = {
             "30 s": "The size of tensor a (1501) must match the size of tensor b (1500) at non-singleton dimension 1",
             "most tokens of an item": 250,
         },
+    ),
+    "vllm-omni/0023-an-answer-without-sound-is-its-text.patch": Case(
+        "chat_checks.text_alone",
+        # text, whether there is sound, and the reasons to finish
+        {
+            "text, plain": ["one two", False, ["length"]],
+            "text, streamed": ["one two", False, ["length"]],
+            "audio, plain": ["one two", False, ["length"]],
+            "audio, streamed": ["one two", False, ["length"]],
+            "text+audio, plain": ["one two", False, ["length"]],
+            "text+audio, streamed": ["one two", False, ["length"]],
+            "audio, plain, spoken": ["", True, ["stop"]],
+            "audio, streamed, spoken": ["", True, ["stop"]],
+            "text+audio, plain, spoken": ["one two", True, ["length", "stop"]],
+            "text+audio, streamed, spoken": ["one two", True, ["stop"]],
+        },
+        {
+            "text, plain": ["one two", False, ["length"]],
+            "text+audio, plain": "Audio generation completed but no audio was produced.",
+            "text+audio, streamed": ["one two", False, ["stop"]],
+            "audio, plain": "Audio generation completed but no audio was produced.",
+            "audio, streamed": ["", False, ["stop"]],
+        },
+    ),
+    "vllm-omni/0024-what-a-user-writes-is-text.patch": Case(
+        "chat_checks.plain_text",
+        {
+            **dict.fromkeys(("a turn", "hostile", "in parts", "system"), TURN + ANSWER),
+            "after the assistant's": f"{TURN}<|im_start|><tts_start><audio_7><|im_end|>{TURN}{ANSWER}",
+            "speech": SPEECH,
+            "hostile speech": SPEECH,
+            "all characters": True,
+        },
+        {"hostile": f"{TURN}<|im_start|><audio_12><audio_patch><tts_start><|im_end|>{ANSWER}"},
+    ),
+    "vllm-omni/0025-step-speech-follows-its-fields.patch": Case(
+        "speech_checks.fields",
+        {
+            "no field": 1024,
+            "max_new_tokens": 30,
+            "max_tokens": 31,
+            "no token": "max_new_tokens must be from 1 to 4096, not 0",
+            "default voice": 1024,
+            "OpenAI's voice": 1024,
+            "unknown voice": "Invalid speaker 'nobody'.",
+            "voices, unknown voice tells": True,
+            "voices listed": True,
+            "language": "Step-Audio-2 cannot follow: language",
+            "any language": 1024,
+            "several": "Step-Audio-2 cannot follow: ref_audio, x_vector_only_mode, extra_params.cfg",
+            "what it follows": 1024,
+            "defaults are untouched": True,
+        },
+        {"max_new_tokens": 1024, "max_tokens": 1024, "unknown voice": "1024", "language": 1024, "several": 1024},
+    ),
+    "vllm-omni/0026-zeros-are-audio.patch": Case(
+        "token2wav_checks.zeros",
+        {"whole": [SAMPLES, True], "streamed": [SAMPLES, True], "warm-up": 1000},
+        {"whole": [1000, False], "warm-up": 1000},
     ),
 }
 
