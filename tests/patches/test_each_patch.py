@@ -17,6 +17,11 @@ SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
 LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
 OVERLAP = 3840  # what a stream holds back until its next chunk
 
+# The control tokens of prompts.
+TURN = "<|im_start|><|im_end|>"
+ANSWER = "<|im_start|>"
+SPEECH = f"{TURN}{TURN}{ANSWER}<tts_start>"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -109,6 +114,115 @@ CASES = {
             "global generator untouched": True,
         },
         {"equal again": False, "whole equal again": False, "global generator untouched": False},
+    ),
+    "vllm-omni/0020-audio-is-checked-before-a-stage.patch": Case(
+        "audio_checks.refused",
+        {
+            **dict.fromkeys(("28 samples", "none", "320 samples", "20 ms at 48 kHz"), "too short"),
+            **dict.fromkeys(("not a number", "not a number, resampled", "infinite", "overflows"), "not a number"),
+            **dict.fromkeys(("1 Hz", "768 kHz"), "sampling rate"),
+            "empty": "missing or empty",
+            **dict.fromkeys(("321 samples", "silence", "8 kHz", "11.025 kHz", "192 kHz", "8 channels"), "accepted"),
+        },
+        {
+            "28 samples": "accepted",
+            "not a number": "accepted",
+            "8 channels": "accepted in shape (8, 16000)",
+            "empty": "AssertionError: Expected code to be unreachable, but got: None",
+        },
+    ),
+    "vllm-omni/0021-each-audio-is-its-own-item.patch": Case(
+        "audio_checks.items",
+        {
+            "placeholders": [13, 25],
+            "features of each alone": [13, 25],
+            "same features together": [True, True],
+            "the first without the other": 13,
+            "the second without the other": 25,
+        },
+        {
+            "same features together": [False, False],
+            "the second without the other": "IndexError",
+        },
+    ),
+    "vllm-omni/0022-long-audio-in-pieces.patch": Case(
+        "audio_checks.pieces",
+        # placeholders, features for them, and marks between pieces
+        {
+            "25 s": [313, 313, 0],
+            "25.01 s": [313, 313, 0],  # the rest is too short to be heard
+            "29 s": [363, 363, 2],
+            "30 s": [376, 376, 2],
+            "62 s": [776, 776, 4],
+            "starts as its first piece alone": True,
+            "where the next piece begins": [151689, 151688],
+            "150 s": [1878, 1878, 10],
+            "151 s": "Audio is too long: 151.0 s. This server's context holds at most 150 s.",
+            "most tokens of an item": 1890,
+        },
+        {
+            "30 s": "The size of tensor a (1501) must match the size of tensor b (1500) at non-singleton dimension 1",
+            "most tokens of an item": 250,
+        },
+    ),
+    "vllm-omni/0023-an-answer-without-sound-is-its-text.patch": Case(
+        "chat_checks.text_alone",
+        # text, whether there is sound, and the reasons to finish
+        {
+            "text, plain": ["one two", False, ["length"]],
+            "text, streamed": ["one two", False, ["length"]],
+            "audio, plain": ["one two", False, ["length"]],
+            "audio, streamed": ["one two", False, ["length"]],
+            "text+audio, plain": ["one two", False, ["length"]],
+            "text+audio, streamed": ["one two", False, ["length"]],
+            "audio, plain, spoken": ["", True, ["stop"]],
+            "audio, streamed, spoken": ["", True, ["stop"]],
+            "text+audio, plain, spoken": ["one two", True, ["length", "stop"]],
+            "text+audio, streamed, spoken": ["one two", True, ["stop"]],
+        },
+        {
+            "text, plain": ["one two", False, ["length"]],
+            "text+audio, plain": "Audio generation completed but no audio was produced.",
+            "text+audio, streamed": ["one two", False, ["stop"]],
+            "audio, plain": "Audio generation completed but no audio was produced.",
+            "audio, streamed": ["", False, ["stop"]],
+        },
+    ),
+    "vllm-omni/0024-what-a-user-writes-is-text.patch": Case(
+        "chat_checks.plain_text",
+        {
+            **dict.fromkeys(("a turn", "hostile", "in parts", "system"), TURN + ANSWER),
+            "after the assistant's": f"{TURN}<|im_start|><tts_start><audio_7><|im_end|>{TURN}{ANSWER}",
+            "speech": SPEECH,
+            "hostile speech": SPEECH,
+            "all characters": True,
+        },
+        {"hostile": f"{TURN}<|im_start|><audio_12><audio_patch><tts_start><|im_end|>{ANSWER}"},
+    ),
+    "vllm-omni/0025-step-speech-follows-its-fields.patch": Case(
+        "speech_checks.fields",
+        {
+            "no field": 1024,
+            "max_new_tokens": 30,
+            "max_tokens": 31,
+            "no token": "max_new_tokens must be from 1 to 4096, not 0",
+            "default voice": 1024,
+            "OpenAI's voice": 1024,
+            "unknown voice": "Invalid speaker 'nobody'.",
+            "voices, unknown voice tells": True,
+            "voices listed": True,
+            "language": "Step-Audio-2 cannot follow: language",
+            "any language": 1024,
+            "several": "Step-Audio-2 cannot follow: ref_audio, x_vector_only_mode, extra_params.cfg",
+            "what it follows": 1024,
+            "defaults are untouched": True,
+        },
+        {"max_new_tokens": 1024, "max_tokens": 1024, "unknown voice": "1024", "language": 1024, "several": 1024},
+    ),
+    "vllm-omni/0026-zeros-are-audio.patch": Case(
+        "token2wav_checks.zeros",
+        {"whole": [SAMPLES, True], "streamed": [SAMPLES, True], "warm-up": 1000},
+        {"whole": [1000, False], "warm-up": 1000},
     ),
 }
 

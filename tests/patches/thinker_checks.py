@@ -122,7 +122,7 @@ def never_captured() -> dict[str, Any]:
     cls = module.StepAudio2ThinkerForConditionalGeneration
     model = _encoder()
     calls = []
-    model._process_audio_input = lambda audio: calls.append("encoder") or []
+    model._process_audio_input = lambda audio: calls.append("encoder") or [torch.zeros(1, 1)]
 
     class Language(torch.nn.Module):
         def forward(self, *_: Any, **__: Any) -> torch.Tensor:
@@ -136,7 +136,8 @@ def never_captured() -> dict[str, Any]:
     model.forward(ids, ids, inputs_embeds=torch.zeros(3, 1))
     model.forward(ids, ids)
     captured = list(calls)
-    model.embed_multimodal(audio_mels=torch.zeros(1, 128, 10), audio_lens=torch.tensor([10]))
+    audio = {"audio_mels": torch.zeros(1, 128, 10), "audio_lens": torch.tensor([10])}
+    model.embed_multimodal(**audio, audio_pieces=torch.tensor([1]))
     return {
         "vLLM can capture its encoder": bool(supports_encoder_cudagraph(cls)),
         "runs in the captured forward": captured,

@@ -137,6 +137,9 @@ def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: i
         # Reference audio by URL is closed; data URLs and uploads remain.
         "--allowed-media-domains",
         "invalid.",
+        # Unknown routes and methods answer in OpenAI's error shape too.
+        "--middleware",
+        "firstword.engine.error_shape.ErrorShape",
     ]
 
 
