@@ -110,6 +110,17 @@ CASES = {
         },
         {"equal again": False, "whole equal again": False, "global generator untouched": False},
     ),
+    "vllm-omni/0020-reference-known-by-its-recording.patch": Case(
+        "cloning_checks.references",
+        {
+            "requests": 48,
+            "failed": 0,
+            "another's voice": 0,
+            "failed with uploads": 0,
+            "another's voice with uploads": 0,
+        },
+        {"failed": 36, "another's voice with uploads": 8},
+    ),
 }
 
 

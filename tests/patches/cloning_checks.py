@@ -1,0 +1,94 @@
+"""Checks on voice cloning: every request gets the voice of its own recording, whatever came before it."""
+
+import asyncio
+import base64
+import functools
+import io
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from speech_server import answered, ask, builder, recording, server
+
+LOW, HIGH = (recording(pitch=pitch) for pitch in (110.0, 220.0))
+MODES: dict[str, dict[str, Any]] = {
+    "in context": {"ref_text": "Ah, ee, oh."},
+    "other words": {"ref_text": "Something else."},
+    "voice alone": {"x_vector_only_mode": True},
+}
+
+
+def labels() -> dict[str, Any]:
+    """Send each recording under each label in each mode, twice, in an order in which all follow all."""
+    made, stage = server(), builder()
+    right = {(wav, mode): _fresh(wav, mode) for wav in (LOW, HIGH) for mode in MODES}
+    failed, wrong, total = [], [], 0
+    kinds = list(itertools.product((LOW, HIGH), (None, "alice", "bob", " "), MODES))
+    for wav, label, mode in [*kinds, *kinds[::-1]]:
+        asked = ask(made, task_type="Base", ref_audio=wav, voice=label, **MODES[mode])
+        (prompt,) = stage([asked])
+        total += 1
+        if isinstance(prompt, Exception):
+            failed.append(str(prompt))
+            continue
+        answered(made, asked)
+        if not torch.equal(prompt, right[wav, mode]):
+            wrong.append((label, mode))
+    return {"requests": total, "failed": len(failed), "another's voice": len(wrong), "first failure": failed[:1]}
+
+
+def uploads() -> dict[str, Any]:
+    """Upload a voice, use it, delete it, upload another recording under its name; use inline recordings between."""
+    made, stage = server(), builder()
+    failed = wrong = 0
+    for _, wav in itertools.product(range(2), (LOW, HIGH)):
+        _upload(made, wav)
+        for fields, mode in (
+            ({"voice": "carol"}, "voice alone"),
+            ({"voice": "carol", "ref_audio": LOW, "task_type": "Base"}, "in context"),
+            ({"voice": "carol", "ref_audio": HIGH, "task_type": "Base"}, "voice alone"),
+            ({"voice": "Carol"}, "voice alone"),
+        ):
+            words = MODES[mode] if "ref_audio" in fields else {}
+            asked = ask(made, **fields, **words)
+            (prompt,) = stage([asked])
+            if isinstance(prompt, Exception):
+                failed += 1
+                continue
+            answered(made, asked)
+            wrong += not torch.equal(prompt, _fresh(fields.get("ref_audio", wav), mode))
+        asyncio.run(made.delete_voice("carol"))
+    return {"failed": failed, "another's voice": wrong}
+
+
+def _upload(made: Any, wav: str, **fields: Any) -> None:
+    data = base64.b64decode(wav.partition(",")[2])
+    file = SimpleNamespace(file=io.BytesIO(data), content_type="audio/wav", filename="carol.wav")
+
+    async def read() -> bytes:
+        return data
+
+    file.read = read
+    asyncio.run(made.upload_voice(file, "consent", "carol", **fields))
+
+
+_known: dict[tuple[str, str], torch.Tensor] = {}
+
+
+def _fresh(wav: str, mode: str) -> torch.Tensor:
+    """Return the prompt that a server gives which has seen nothing else."""
+    if (wav, mode) not in _known:
+        stage = _other_stage()
+        stage.made._ref_audio_artifact_cache.clear()  # type: ignore[attr-defined]
+        stage.made._speaker_cache.clear()  # type: ignore[attr-defined]
+        (_known[wav, mode],) = stage([ask(server(), task_type="Base", ref_audio=wav, **MODES[mode])])
+    return _known[wav, mode]
+
+
+_other_stage = functools.cache(builder)
+
+
+def references() -> dict[str, Any]:
+    labelled, uploaded = labels(), uploads()
+    return {**labelled, **{f"{key} with uploads": value for key, value in uploaded.items()}}
