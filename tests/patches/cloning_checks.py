@@ -5,11 +5,13 @@ import base64
 import functools
 import io
 import itertools
+import wave
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
-from speech_server import answered, ask, builder, recording, server
+from speech_server import answered, ask, builder, recording, server, wire
 
 LOW, HIGH = (recording(pitch=pitch) for pitch in (110.0, 220.0))
 MODES: dict[str, dict[str, Any]] = {
@@ -92,3 +94,56 @@ _other_stage = functools.cache(builder)
 def references() -> dict[str, Any]:
     labelled, uploaded = labels(), uploads()
     return {**labelled, **{f"{key} with uploads": value for key, value in uploaded.items()}}
+
+
+def many() -> dict[str, Any]:
+    """Fill the stage's cache before a request that the endpoint prepared reaches it; mix modes; odd rates."""
+    made, stage = server(), builder()
+    stage.made._ref_audio_artifact_cache_max_entries = 4  # type: ignore[attr-defined]
+    failed = []
+
+    def send(wav: str, mode: str) -> SimpleNamespace:
+        return ask(made, task_type="Base", ref_audio=wav, **MODES[mode])
+
+    def run(*requests: SimpleNamespace) -> list[Any]:
+        prompts = stage(list(requests))
+        for asked, prompt in zip(requests, prompts, strict=True):
+            if isinstance(prompt, Exception):
+                failed.append(str(prompt))
+            else:
+                answered(made, asked)
+        return prompts
+
+    (first,) = run(send(LOW, "in context"))
+    waiting = send(LOW, "in context")
+    for pitch in range(130, 180, 10):
+        run(send(recording(pitch=float(pitch)), "voice alone"))
+    (again,) = run(waiting)
+    # Two new references in one step are encoded together, and leave codes without an embedding.
+    both = run(*(send(recording(pitch=pitch), "in context") for pitch in (250.0, 260.0)))
+    run(*(send(recording(pitch=pitch), mode) for pitch in (250.0, 260.0) for mode in MODES))
+    spare = [
+        len(asked.prompt["prompt_token_ids"]) - len(prompt)
+        for rate in (8000, 11025, 16000, 22050, 24000, 44100, 48000)
+        for asked in [send(_at(rate), "in context")]
+        for prompt in run(asked)
+        if not isinstance(prompt, Exception)
+    ]
+    return {
+        "failed": len(failed),
+        "first failure": failed[:1],
+        "same after the cache was full": isinstance(again, torch.Tensor) and torch.equal(first, again),
+        "together": [isinstance(prompt, torch.Tensor) for prompt in both],
+        "spare places in the prompt": spare,
+        "bytes a sample": round(len(wire(waiting)) / (1.2 * 24000)),
+    }
+
+
+def _at(rate: int) -> str:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.sin(np.arange(int(1.37 * rate) + 1) * 0.05) * 9000).astype("<i2").tobytes())
+    return "data:audio/wav;base64," + base64.b64encode(out.getvalue()).decode()

@@ -76,13 +76,19 @@ def answered(made: Any, asked: SimpleNamespace) -> None:
     made._mark_ref_audio_artifact_ready_for_request(asked.id)
 
 
+def wire(asked: SimpleNamespace) -> bytes:
+    """Return a request's information as it goes to the stage's process."""
+    from vllm_omni.engine.serialization import serialize_additional_information
+
+    return msgspec.msgpack.encode(serialize_additional_information(asked.prompt["additional_information"]))
+
+
 def received(asked: SimpleNamespace) -> dict[str, Any]:
     """Return a request's information as the stage's process finds it."""
     from vllm_omni.engine import AdditionalInformationPayload
-    from vllm_omni.engine.serialization import deserialize_additional_information, serialize_additional_information
+    from vllm_omni.engine.serialization import deserialize_additional_information
 
-    sent = msgspec.msgpack.encode(serialize_additional_information(asked.prompt["additional_information"]))
-    return deserialize_additional_information(msgspec.msgpack.decode(sent, type=AdditionalInformationPayload))
+    return deserialize_additional_information(msgspec.msgpack.decode(wire(asked), type=AdditionalInformationPayload))
 
 
 def builder() -> Callable[[list[SimpleNamespace]], list[Any]]:
