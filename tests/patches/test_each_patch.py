@@ -16,6 +16,12 @@ from firstword.patching import Series
 SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
 LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
 OVERLAP = 3840  # what a stream holds back until its next chunk
+FAILED = {  # the second of three requests in a step
+    "step": "went on",
+    "the others' rows": [[7.0], [7.0]],
+    "decoded in the next step": ["one", "three"],
+    "ended": {"two": "error"},
+}
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,15 @@ CASES = {
             "bytes a sample": 4,
         },
         {"failed": 1, "same after the cache was full": False},
+    ),
+    "vllm-omni/0022-failed-prompt-fails-its-request.patch": Case(
+        "failing_checks.prompt",
+        {
+            "ours": FAILED
+            | {"told": [["two", "The prompt could not be built: RuntimeError('no such frame')", None], ["two"]]},
+            "the client's": FAILED | {"told": [["two", "too short", 422], ["two"]]},
+        },
+        {"ours": {"step": "raised RuntimeError"}, "the client's": {"step": "raised OmniClientError"}},
     ),
 }
 
