@@ -163,3 +163,100 @@ def _told(outputs: list[Any]) -> list[Any]:
     messages = [call.args[0] for call in orchestrator.output_async_queue.put.call_args_list]
     aborted = [call.args[0] for call in orchestrator._cleanup_request_ids.call_args_list if call.kwargs["abort"]]
     return [[message.request_id, message.error, message.status_code] for message in messages] + aborted
+
+
+def chunk() -> dict[str, Any]:
+    """A chunk that cannot be made, on its way to stage 1; and frames that stage 1 cannot use."""
+    sent = _send_with_a_fault()
+    received, prompt = _receive(sent[-1])
+    ended = _schedule({"two": ("bad frames", None)}, name="omni_generation_scheduler.OmniGenerationScheduler")
+    decoded = _decode()
+    return {
+        "sent": [_mark(payload) for payload in sent],
+        "received": [received.get("meta", {}).get("error"), prompt],
+        "ended": {key: str(output.finish_reason) for key, output in ended.items() if output.finish_reason},
+        **decoded,
+    }
+
+
+def _mark(payload: Any) -> list[Any]:
+    error = getattr(payload.meta, "error", None)
+    return [bool(payload.meta.finished), error is not None]
+
+
+def _adapter() -> Any:
+    from vllm_omni.distributed.omni_connectors.transfer_adapter.chunk_transfer_adapter import OmniChunkTransferAdapter
+
+    adapter = OmniChunkTransferAdapter.__new__(OmniChunkTransferAdapter)
+    for name in ("put_req_chunk", "get_req_chunk", "ramp_chunk_count", "requests_num_chunks_sent"):
+        setattr(adapter, name, defaultdict(int))
+    adapter.code_prompt_token_ids, adapter.request_ids_mapping, adapter.model_mode = {}, {}, "generation"
+    adapter._failed_sends, adapter._finished_load_reqs = set(), set()
+    adapter.upstream_exhausted_requests, adapter.segment_finished_requests = set(), set()
+    adapter.cleanup = lambda *_: None
+    return adapter
+
+
+def _send_with_a_fault() -> list[Any]:
+    """Let the second of four chunks fail to be made. Return what goes to the next stage."""
+    from vllm_omni.data_entry_keys import CodesStruct, OmniPayloadStruct
+
+    adapter, sent = _adapter(), []
+    numbers = iter(range(4))
+
+    def process(**_: Any) -> Any:
+        if next(numbers) == 1:
+            raise ValueError("ragged frames")
+        return OmniPayloadStruct(codes=CodesStruct(audio=torch.zeros(16, dtype=torch.long)))
+
+    adapter.custom_process_next_stage_input_func = process
+    adapter.connector = SimpleNamespace(stage_id=0, put=lambda data, **_: (sent.append(data), (True, 1, {}))[1])
+    request = _request("r")
+    for n in range(4):
+        if n == 3:
+            request.status = RequestStatus.FINISHED_STOPPED
+        flags = {"is_finished": n == 3, "is_segment_finished": False}
+        adapter._send_single_request({"multimodal_output": None, "request": request, "num_tokens": n, **flags})
+    return sent
+
+
+def _receive(payload: Any) -> Any:
+    from vllm_omni.distributed.omni_connectors.utils.serialization import OmniSerializer
+
+    adapter = _adapter()
+    arrived = OmniSerializer.deserialize(OmniSerializer.serialize(payload))
+    adapter.connector = SimpleNamespace(stage_id=1, get=lambda *_: (arrived, 1))
+    request = _request("r")
+    request.additional_information = None
+    adapter._poll_single_request(request)
+    return request.additional_information, request.prompt_token_ids
+
+
+def _decode() -> dict[str, Any]:
+    """Decode a good request beside one with torn frames, one whose reference is gone and one without frames."""
+    from speech_server import CHECKPOINT
+    from vllm_omni.model_executor.models.qwen3_tts.qwen3_tts_code2wav import Qwen3TTSCode2Wav
+
+    torch.manual_seed(0)
+    config = SimpleNamespace(model_config=SimpleNamespace(model=str(CHECKPOINT), stage_connector_config=None))
+    stage = Qwen3TTSCode2Wav(vllm_config=config)
+    good = torch.arange(32) % 7
+    lost = {"meta": {"ref_context_size": 3, "ref_context_request_id": "gone", "ref_context_included": False}}
+    parts = [good, good[:17], good, torch.zeros(1, dtype=torch.long)]
+
+    def forward(parts: list[torch.Tensor], infos: list[dict[str, Any]]) -> Any:
+        counts = [len(part) for part in parts]
+        output = stage.forward(torch.cat(parts), None, runtime_additional_information=infos, seq_token_counts=counts)
+        return output.multimodal_outputs["model_outputs"]
+
+    (alone,) = forward([good], [{}])
+    try:
+        together = forward(parts, [{}, {}, lost, {}])
+    except ValueError as error:
+        return {"decoding": f"raised {type(error).__name__}"}
+    return {
+        "decoding": "went on",
+        "samples": [len(wave) for wave in together],
+        "same as alone": torch.allclose(together[0], alone, atol=1e-4),
+        "failed": list(getattr(stage, "request_errors", {})),
+    }

@@ -147,6 +147,19 @@ CASES = {
         },
         {"ours": {"step": "raised RuntimeError"}, "the client's": {"step": "raised OmniClientError"}},
     ),
+    "vllm-omni/0023-lost-chunk-fails-its-request.patch": Case(
+        "failing_checks.chunk",
+        {
+            "sent": [[False, False], [True, True]],
+            "received": ["A chunk for stage 1 could not be made: ValueError('ragged frames')", [0]],
+            "ended": {"two": "error"},
+            "decoding": "went on",
+            "samples": [3840, 0, 0, 0],
+            "same as alone": True,
+            "failed": [1, 2],
+        },
+        {"sent": [[False, False], [False, False], [True, False]], "ended": {}, "decoding": "raised ValueError"},
+    ),
 }
 
 
