@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import soundfile
 import torch
 from speech_server import answered, ask, builder, recording, server, wire
 
@@ -147,3 +148,52 @@ def _at(rate: int) -> str:
         file.setframerate(rate)
         file.writeframes((np.sin(np.arange(int(1.37 * rate) + 1) * 0.05) * 9000).astype("<i2").tobytes())
     return "data:audio/wav;base64," + base64.b64encode(out.getvalue()).decode()
+
+
+def bad_recordings() -> dict[str, Any]:
+    """Ask with recordings that are none. Return how each ends: the refusal, or what stage 0 makes of it."""
+    made, stage = server(), builder()
+    sound = np.sin(np.arange(48000) * 0.05).astype(np.float32)
+    cases: dict[str, Any] = {
+        "nothing": b"",
+        "not audio": b"no recording at all" * 100,
+        "cut header": base64.b64decode(LOW.partition(",")[2])[:30],
+        "1 sample": _file(sound[:1], 24000),
+        "no sample": _file(sound[:0], 24000),
+        "an hour": _file(np.zeros(3600 * 1000, np.int16), 1000),
+        "NaN": _file(np.where(np.arange(48000) == 7, np.nan, sound), 24000),
+        "infinite": _file(np.where(np.arange(48000) == 7, np.inf, sound), 24000),
+        "too loud": _file(sound * 1e30, 24000),
+        "500 Hz": _file(sound[:1000], 500),
+        "silence": _file(np.zeros(48000, np.int16), 24000),
+        "8 channels": _file(np.repeat(sound[:, None], 8, 1), 24000),
+        "192 kHz": _file(np.tile(sound, 8), 192000),
+    }
+    out = {}
+    for name, data in cases.items():
+        url = "data:audio/wav;base64," + base64.b64encode(data).decode()
+        try:
+            asked = ask(made, task_type="Base", ref_audio=url, **MODES["in context"])
+        except ValueError:
+            out[name] = "refused"
+        except Exception as error:
+            out[name] = f"raised {type(error).__name__}"
+        else:
+            (prompt,) = stage([asked])
+            out[name] = (
+                "spoken" if isinstance(prompt, torch.Tensor) and prompt.isfinite().all() else "broken in stage 0"
+            )
+    _upload(made, HIGH)
+    try:
+        _upload(made, "data:," + base64.b64encode(cases["NaN"]).decode())
+        out["upload"] = "accepted"
+    except ValueError:
+        out["upload"] = "refused"
+    out["the voice of that name"] = "kept" if "carol" in made.uploaded_speakers else "lost"
+    return out
+
+
+def _file(samples: Any, rate: int) -> bytes:
+    out = io.BytesIO()
+    soundfile.write(out, samples, rate, format="WAV", subtype="PCM_16" if samples.dtype == np.int16 else "FLOAT")
+    return out.getvalue()

@@ -160,6 +160,20 @@ CASES = {
         },
         {"sent": [[False, False], [False, False], [True, False]], "ended": {}, "decoding": "raised ValueError"},
     ),
+    "vllm-omni/0024-reference-audio-is-checked.patch": Case(
+        "cloning_checks.bad_recordings",
+        {
+            **dict.fromkeys(("nothing", "not audio", "cut header", "1 sample", "no sample", "an hour"), "refused"),
+            **dict.fromkeys(("NaN", "infinite", "too loud", "500 Hz", "upload"), "refused"),
+            **dict.fromkeys(("silence", "8 channels", "192 kHz"), "spoken"),
+            "the voice of that name": "kept",
+        },
+        {
+            "cut header": "raised LibsndfileError",
+            **dict.fromkeys(("NaN", "infinite", "too loud", "500 Hz"), "broken in stage 0"),
+            "upload": "accepted",
+        },
+    ),
 }
 
 
