@@ -260,3 +260,57 @@ def _decode() -> dict[str, Any]:
         "same as alone": torch.allclose(together[0], alone, atol=1e-4),
         "failed": list(getattr(stage, "request_errors", {})),
     }
+
+
+def told() -> dict[str, Any]:
+    """Let the engine fail before its first sound, after it, and make none at all; in each form of answer."""
+    from vllm_omni.errors import OmniClientError
+
+    ends: dict[str, list[Any]] = {
+        "fails": [RuntimeError("stage 0 failed")],
+        "refuses": [OmniClientError("too short", status_code=422)],
+        "says nothing": [],
+        "an empty sound": [_sound(0)],
+        "fails after a sound": [_sound(960), RuntimeError("stage 1 failed")],
+        "speaks": [_sound(960)],
+    }
+    forms = {"plain": {}, "raw": {"stream_format": "audio", "response_format": "pcm"}, "events": {"stream": True}}
+    return {
+        name: {form: asyncio.run(_answer(outputs, **fields)) for form, fields in forms.items()}
+        for name, outputs in ends.items()
+    }
+
+
+def _sound(samples: int) -> Any:
+    audio = {"audio": [torch.zeros(samples)], "sr": [torch.tensor(24000)]}
+    return SimpleNamespace(multimodal_output=audio, outputs=[], finished=True)
+
+
+async def _answer(outputs: list[Any], **fields: Any) -> str:
+    from speech_server import server
+    from vllm_omni.entrypoints.openai.protocol.audio import OpenAICreateSpeechRequest
+
+    async def generate() -> Any:
+        for output in outputs:
+            if isinstance(output, Exception):
+                raise output
+            yield output
+
+    made = server(kind="custom_voice", speakers={"vivian"})
+    made._check_model = mock.AsyncMock(return_value=None)
+    made.engine_client.generate = lambda **_: generate()
+    request = OpenAICreateSpeechRequest(input="Hello there.", **fields)
+    answer = await made.create_speech(request)
+    if hasattr(answer, "error"):
+        return f"{answer.error.code} {answer.error.type}: {answer.error.message}"
+    if hasattr(answer, "body"):
+        return f"200, {len(answer.body)} bytes"
+    parts = []
+    try:
+        async for part in answer.body_iterator:
+            parts.append(part if isinstance(part, str) else f"{len(part)} bytes")
+    except Exception:
+        return f"200, {len(parts)} parts, then broken"
+    if fields.get("stream"):
+        return "200, " + ", ".join(part.split()[1].rpartition(".")[2] for part in parts)
+    return f"200, {len(parts)} parts"

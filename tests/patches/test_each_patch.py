@@ -24,6 +24,13 @@ FAILED = {  # the second of three requests in a step
 }
 
 
+def _each_form(answer: str) -> dict[str, str]:
+    return dict.fromkeys(("plain", "raw", "events"), answer)
+
+
+NO_SOUND = _each_form("500 InternalServerError: Speech generation failed: The engine produced no audio")
+
+
 @dataclass(frozen=True)
 class Case:
     check: str
@@ -172,6 +179,30 @@ CASES = {
             "cut header": "raised LibsndfileError",
             **dict.fromkeys(("NaN", "infinite", "too loud", "500 Hz"), "broken in stage 0"),
             "upload": "accepted",
+        },
+    ),
+    "vllm-omni/0025-failures-have-their-status.patch": Case(
+        "failing_checks.told",
+        {
+            "fails": _each_form("500 InternalServerError: Speech generation failed: stage 0 failed"),
+            "refuses": _each_form("422 BadRequestError: too short"),
+            "says nothing": NO_SOUND
+            | {"plain": "500 InternalServerError: Speech generation failed: No output generated from the model."},
+            "an empty sound": NO_SOUND,
+            "fails after a sound": {
+                "plain": "500 InternalServerError: Speech generation failed: stage 1 failed",
+                "raw": "200, 1 parts, then broken",
+                "events": "200, delta, delta, error",
+            },
+            "speaks": {"plain": "200, 1964 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
+        },
+        {
+            "fails": {
+                "plain": "400 BadRequestError: Speech generation failed: stage 0 failed",
+                "raw": "200, 0 parts, then broken",
+                "events": "200, error",
+            },
+            "an empty sound": {"plain": "200, 44 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
         },
     ),
 }
