@@ -5,7 +5,9 @@ import base64
 import functools
 import io
 import itertools
+import json
 import wave
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -197,3 +199,66 @@ def _file(samples: Any, rate: int) -> bytes:
     out = io.BytesIO()
     soundfile.write(out, samples, rate, format="WAV", subtype="PCM_16" if samples.dtype == np.int16 else "FLOAT")
     return out.getvalue()
+
+
+def combinations() -> dict[str, Any]:
+    """Every combination of the fields, around four voices: a request is refused, or stage 0 can build its prompt."""
+    seen: dict[str, int] = {"requests": 0, "spoken": 0, "ended stage 0": 0, "places left over": 0}
+    for voice in ("none", "with words", "without words", "embedding"):
+        made, stage = server(), builder()
+        if voice == "embedding":
+            values = json.dumps([0.01] * made._get_qwen_tts_expected_speaker_embedding_dim())
+            asyncio.run(made.upload_voice_embedding(values, "consent", "carol"))
+        elif voice != "none":
+            _upload(made, LOW, ref_text="Ah, ee, oh." if voice == "with words" else None)
+        for task, name, wav, words, alone in itertools.product(
+            (None, "Base", "CustomVoice", "VoiceDesign"),
+            (None, "carol", "label", ""),
+            (None, HIGH, [HIGH]),
+            (None, "Ah, ee, oh.", " "),
+            (None, True, False),
+        ):
+            fields = {
+                "task_type": task,
+                "voice": name,
+                "ref_audio": wav,
+                "ref_text": words,
+                "x_vector_only_mode": alone,
+            }
+            if task == "VoiceDesign":
+                fields["instructions"] = "A warm voice."
+            seen["requests"] += 1
+            try:
+                asked = ask(made, **fields)
+            except ValueError:
+                continue
+            (prompt,) = stage([asked])
+            if isinstance(prompt, Exception):
+                seen["ended stage 0"] += 1
+                continue
+            answered(made, asked)
+            seen["spoken"] += 1
+            seen["places left over"] += len(asked.prompt["prompt_token_ids"]) != len(prompt)
+    return {**seen, **_of_other_kinds()}
+
+
+def _of_other_kinds() -> dict[str, Any]:
+    """Ask checkpoints that cannot clone to do it."""
+    out: dict[str, Any] = {}
+    for kind, speakers in (("custom_voice", {"vivian"}), ("voice_design", set())):
+        made = server(kind=kind, speakers=speakers)
+        values = json.dumps([0.01] * made._get_qwen_tts_expected_speaker_embedding_dim())
+        tries: dict[str, Callable[[], Any]] = {
+            "upload": lambda made=made: _upload(made, LOW),
+            "embedding": lambda made=made, values=values: asyncio.run(
+                made.upload_voice_embedding(values, "c", "carol")
+            ),
+            "voice": lambda made=made: ask(made, task_type="Base", ref_audio=LOW, x_vector_only_mode=True),
+        }
+        for name, attempt in tries.items():
+            try:
+                attempt()
+                out[f"{kind} {name}"] = "accepted"
+            except ValueError as error:
+                out[f"{kind} {name}"] = "refused" if "cannot clone" in str(error) else str(error)
+    return out

@@ -30,6 +30,9 @@ def _each_form(answer: str) -> dict[str, str]:
 
 NO_SOUND = _each_form("500 InternalServerError: Speech generation failed: The engine produced no audio")
 
+KINDS_WITHOUT_CLONING = ("custom_voice", "voice_design")
+WAYS_TO_CLONE = ("upload", "embedding", "voice")
+
 
 @dataclass(frozen=True)
 class Case:
@@ -203,6 +206,21 @@ CASES = {
                 "events": "200, error",
             },
             "an empty sound": {"plain": "200, 44 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
+        },
+    ),
+    "vllm-omni/0026-cloning-fields-are-checked.patch": Case(
+        "cloning_checks.combinations",
+        {
+            "requests": 1728,
+            "spoken": 238,
+            "ended stage 0": 0,
+            "places left over": 0,
+            **{f"{kind} {way}": "refused" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
+        },
+        {
+            "ended stage 0": 144,
+            "places left over": 47,
+            **{f"{kind} {way}": "accepted" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
         },
     ),
 }
