@@ -218,9 +218,25 @@ CASES = {
             **{f"{kind} {way}": "refused" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
         },
         {
-            "ended stage 0": 144,
-            "places left over": 47,
+            "ended stage 0": 72,
+            "places left over": 31,
             **{f"{kind} {way}": "accepted" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
+        },
+    ),
+    "vllm-omni/0027-text-is-speakable-text.patch": Case(
+        "text_checks.texts",
+        {
+            **dict.fromkeys(("empty", "spaces", "punctuation", "emoji", "control characters", "zero width"), "refused"),
+            **dict.fromkeys(("special tokens", "special tokens and spaces", "half a surrogate pair"), "refused"),
+            **dict.fromkeys(("a word", "a digit", "Chinese", "Arabic", "emoji and a word"), "spoken"),
+            **dict.fromkeys(("control characters and a word", "special tokens and a word"), "spoken"),
+            "in the other texts": [0, 0],
+        },
+        {
+            **dict.fromkeys(("punctuation", "emoji", "control characters", "zero width"), "spoken"),
+            "special tokens and a word": "spoken, with 2 special tokens",
+            "half a surrogate pair": "breaks the tokenizer",
+            "in the other texts": [2, 1],
         },
     ),
 }
