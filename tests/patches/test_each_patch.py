@@ -16,6 +16,22 @@ from firstword.patching import Series
 SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
 LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
 OVERLAP = 3840  # what a stream holds back until its next chunk
+FAILED = {  # the second of three requests in a step
+    "step": "went on",
+    "the others' rows": [[7.0], [7.0]],
+    "decoded in the next step": ["one", "three"],
+    "ended": {"two": "error"},
+}
+
+
+def _each_form(answer: str) -> dict[str, str]:
+    return dict.fromkeys(("plain", "raw", "events"), answer)
+
+
+NO_SOUND = _each_form("500 InternalServerError: Speech generation failed: The engine produced no audio")
+
+KINDS_WITHOUT_CLONING = ("custom_voice", "voice_design")
+WAYS_TO_CLONE = ("upload", "embedding", "voice")
 
 # The control tokens of prompts.
 TURN = "<|im_start|><|im_end|>"
@@ -115,7 +131,7 @@ CASES = {
         },
         {"equal again": False, "whole equal again": False, "global generator untouched": False},
     ),
-    "vllm-omni/0020-audio-is-checked-before-a-stage.patch": Case(
+    "vllm-omni/0010-audio-is-checked-before-a-stage.patch": Case(
         "audio_checks.refused",
         {
             **dict.fromkeys(("28 samples", "none", "320 samples", "20 ms at 48 kHz"), "too short"),
@@ -131,7 +147,7 @@ CASES = {
             "empty": "AssertionError: Expected code to be unreachable, but got: None",
         },
     ),
-    "vllm-omni/0021-each-audio-is-its-own-item.patch": Case(
+    "vllm-omni/0011-each-audio-is-its-own-item.patch": Case(
         "audio_checks.items",
         {
             "placeholders": [13, 25],
@@ -145,7 +161,7 @@ CASES = {
             "the second without the other": "IndexError",
         },
     ),
-    "vllm-omni/0022-long-audio-in-pieces.patch": Case(
+    "vllm-omni/0012-long-audio-in-pieces.patch": Case(
         "audio_checks.pieces",
         # placeholders, features for them, and marks between pieces
         {
@@ -165,7 +181,7 @@ CASES = {
             "most tokens of an item": 250,
         },
     ),
-    "vllm-omni/0023-an-answer-without-sound-is-its-text.patch": Case(
+    "vllm-omni/0013-an-answer-without-sound-is-its-text.patch": Case(
         "chat_checks.text_alone",
         # text, whether there is sound, and the reasons to finish
         {
@@ -188,7 +204,7 @@ CASES = {
             "audio, streamed": ["", False, ["stop"]],
         },
     ),
-    "vllm-omni/0024-what-a-user-writes-is-text.patch": Case(
+    "vllm-omni/0014-what-a-user-writes-is-text.patch": Case(
         "chat_checks.plain_text",
         {
             **dict.fromkeys(("a turn", "hostile", "in parts", "system"), TURN + ANSWER),
@@ -199,7 +215,7 @@ CASES = {
         },
         {"hostile": f"{TURN}<|im_start|><audio_12><audio_patch><tts_start><|im_end|>{ANSWER}"},
     ),
-    "vllm-omni/0025-step-speech-follows-its-fields.patch": Case(
+    "vllm-omni/0015-step-speech-follows-its-fields.patch": Case(
         "speech_checks.fields",
         {
             "no field": 1024,
@@ -219,10 +235,123 @@ CASES = {
         },
         {"max_new_tokens": 1024, "max_tokens": 1024, "unknown voice": "1024", "language": 1024, "several": 1024},
     ),
-    "vllm-omni/0026-zeros-are-audio.patch": Case(
+    "vllm-omni/0016-zeros-are-audio.patch": Case(
         "token2wav_checks.zeros",
         {"whole": [SAMPLES, True], "streamed": [SAMPLES, True], "warm-up": 1000},
         {"whole": [1000, False], "warm-up": 1000},
+    ),
+    "vllm-omni/0030-reference-known-by-its-recording.patch": Case(
+        "cloning_checks.references",
+        {
+            "requests": 48,
+            "failed": 0,
+            "another's voice": 0,
+            "failed with uploads": 0,
+            "another's voice with uploads": 0,
+        },
+        {"failed": 12, "another's voice": 15, "another's voice with uploads": 8},
+    ),
+    "vllm-omni/0031-reference-travels-with-its-request.patch": Case(
+        "cloning_checks.many",
+        {
+            "failed": 0,
+            "same after the cache was full": True,
+            "together": [True, True],
+            "spare places in the prompt": [0] * 7,
+            "bytes a sample": 4,
+        },
+        {"failed": 1, "same after the cache was full": False},
+    ),
+    "vllm-omni/0032-failed-prompt-fails-its-request.patch": Case(
+        "failing_checks.prompt",
+        {
+            "ours": FAILED
+            | {"told": [["two", "The prompt could not be built: RuntimeError('no such frame')", None], ["two"]]},
+            "the client's": FAILED | {"told": [["two", "too short", 422], ["two"]]},
+        },
+        {"ours": {"step": "raised RuntimeError"}, "the client's": {"step": "raised OmniClientError"}},
+    ),
+    "vllm-omni/0033-lost-chunk-fails-its-request.patch": Case(
+        "failing_checks.chunk",
+        {
+            "sent": [[False, False], [True, True]],
+            "received": ["A chunk for stage 1 could not be made: ValueError('ragged frames')", [0]],
+            "ended": {"two": "error"},
+            "decoding": "went on",
+            "samples": [3840, 0, 0, 0],
+            "same as alone": True,
+            "failed": [1, 2],
+        },
+        {"sent": [[False, False], [False, False], [True, False]], "ended": {}, "decoding": "raised ValueError"},
+    ),
+    "vllm-omni/0034-reference-audio-is-checked.patch": Case(
+        "cloning_checks.bad_recordings",
+        {
+            **dict.fromkeys(("nothing", "not audio", "cut header", "1 sample", "no sample", "an hour"), "refused"),
+            **dict.fromkeys(("NaN", "infinite", "too loud", "500 Hz", "upload"), "refused"),
+            **dict.fromkeys(("silence", "8 channels", "192 kHz"), "spoken"),
+            "the voice of that name": "kept",
+        },
+        {
+            "cut header": "raised LibsndfileError",
+            **dict.fromkeys(("NaN", "infinite", "too loud", "500 Hz"), "broken in stage 0"),
+            "upload": "accepted",
+        },
+    ),
+    "vllm-omni/0035-failures-have-their-status.patch": Case(
+        "failing_checks.told",
+        {
+            "fails": _each_form("500 InternalServerError: Speech generation failed: stage 0 failed"),
+            "refuses": _each_form("422 BadRequestError: too short"),
+            "says nothing": NO_SOUND
+            | {"plain": "500 InternalServerError: Speech generation failed: No output generated from the model."},
+            "an empty sound": NO_SOUND,
+            "fails after a sound": {
+                "plain": "500 InternalServerError: Speech generation failed: stage 1 failed",
+                "raw": "200, 1 parts, then broken",
+                "events": "200, delta, delta, error",
+            },
+            "speaks": {"plain": "200, 1964 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
+        },
+        {
+            "fails": {
+                "plain": "400 BadRequestError: Speech generation failed: stage 0 failed",
+                "raw": "200, 0 parts, then broken",
+                "events": "200, error",
+            },
+            "an empty sound": {"plain": "200, 44 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
+        },
+    ),
+    "vllm-omni/0036-cloning-fields-are-checked.patch": Case(
+        "cloning_checks.combinations",
+        {
+            "requests": 1728,
+            "spoken": 238,
+            "ended stage 0": 0,
+            "places left over": 0,
+            **{f"{kind} {way}": "refused" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
+        },
+        {
+            "ended stage 0": 72,
+            "places left over": 31,
+            **{f"{kind} {way}": "accepted" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
+        },
+    ),
+    "vllm-omni/0037-text-is-speakable-text.patch": Case(
+        "text_checks.texts",
+        {
+            **dict.fromkeys(("empty", "spaces", "punctuation", "emoji", "control characters", "zero width"), "refused"),
+            **dict.fromkeys(("special tokens", "special tokens and spaces", "half a surrogate pair"), "refused"),
+            **dict.fromkeys(("a word", "a digit", "Chinese", "Arabic", "emoji and a word"), "spoken"),
+            **dict.fromkeys(("control characters and a word", "special tokens and a word"), "spoken"),
+            "in the other texts": [0, 0],
+        },
+        {
+            **dict.fromkeys(("punctuation", "emoji", "control characters", "zero width"), "spoken"),
+            "special tokens and a word": "spoken, with 2 special tokens",
+            "half a surrogate pair": "breaks the tokenizer",
+            "in the other texts": [2, 1],
+        },
     ),
 }
 

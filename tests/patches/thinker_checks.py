@@ -170,6 +170,7 @@ def _sent(lag: int, tokens: int = 60) -> list[int]:
         setattr(adapter, name, defaultdict(int))
     adapter.code_prompt_token_ids = defaultdict(list)
     adapter._pending_save_reqs, adapter._save_cond = deque(), Condition()
+    adapter._failed_sends = set()
     adapter.cleanup = lambda *_: None
     request = SimpleNamespace(
         request_id="r",
@@ -180,6 +181,7 @@ def _sent(lag: int, tokens: int = 60) -> list[int]:
         num_tokens=2,
         resumable=False,
         finished=False,
+        status=None,
     )
     request.is_finished = lambda: request.finished
     for n in range(tokens + 1):
