@@ -239,6 +239,23 @@ CASES = {
             "in the other texts": [2, 1],
         },
     ),
+    "vllm-omni/0028-speech-is-bounded-by-its-text.patch": Case(
+        "text_checks.bound",
+        {
+            "a word": 141,
+            "a sentence": 501,
+            "digits": 381,
+            "Chinese": 221,
+            "a long text": 2048,
+            "by the request": 219,
+            "switched off": 2048,
+            "max_new_tokens": 1500,
+            "the shared defaults": 2048,
+            "cut off": ["error", "The speech did not end w"],
+            "cut off at max_new_tokens": ["length", ""],
+        },
+        {"a word": 2048, "a sentence": 2048, "max_new_tokens": 1500, "cut off": ["length", ""]},
+    ),
 }
 
 

@@ -63,3 +63,28 @@ def texts() -> dict[str, Any]:
         specials(build_instruct_text(info["instruct"][0])) - specials(build_instruct_text("Hi")),
     ]
     return out
+
+
+def bound() -> dict[str, Any]:
+    """How many frames a text may take; and what the scheduler makes of a request that reaches its limit."""
+    from failing_checks import capped
+
+    made = server(kind="custom_voice", speakers={"vivian"})
+
+    def frames(text: str, **fields: Any) -> int:
+        return int(ask(made, input=text, **fields).params[0].max_tokens)
+
+    sentence, digits = "The quick brown fox jumps over the lazy dog.", "31415926"
+    return {
+        "a word": frames("Hi"),
+        "a sentence": frames(sentence),
+        "digits": frames(digits),
+        "Chinese": frames("你好世界"),
+        "a long text": frames(sentence * 100),
+        "by the request": frames(sentence, extra_params={"max_frames_per_character": 2}),
+        "switched off": frames(sentence, extra_params={"max_frames_per_character": 0}),
+        "max_new_tokens": frames("Hi", max_new_tokens=1500),
+        "the shared defaults": made.engine_client.default_sampling_params_list[0].max_tokens,
+        "cut off": capped(ask(made, input=sentence).params[0]),
+        "cut off at max_new_tokens": capped(ask(made, input=sentence, max_new_tokens=9).params[0]),
+    }
