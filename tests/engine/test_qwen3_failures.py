@@ -85,9 +85,10 @@ def test_many_recordings_at_once(client):
         ("\u200b", {}),
         (TEXT, {"ref_audio": url(b"RIFF")}),
         (TEXT, {"ref_audio": [LOW], "voice": "eve"}),
-        (TEXT, {"extra_params": {"max_frames_per_character": "many"}}),
+        (TEXT, {"extra_params": {"temperature": "hot"}}),
+        (TEXT, {"extra_params": {"tts_local_seed": "x"}}),
     ],
-    ids=["signs", "special token", "zero width", "cut header", "a list", "a word for a number"],
+    ids=["signs", "special token", "zero width", "cut header", "a list", "a word for a number", "the engine's own"],
 )
 def test_what_cannot_be_spoken_is_refused(client, text, fields):
     with pytest.raises(ApiError) as caught:

@@ -32,6 +32,8 @@ NO_SOUND = _each_form("500 InternalServerError: Speech generation failed: The en
 
 KINDS_WITHOUT_CLONING = ("custom_voice", "voice_design")
 WAYS_TO_CLONE = ("upload", "embedding", "voice")
+WRONG_EXTRAS = ("a word", "true", "a list", "below", "above", "not a number", "endless", "half")
+WRONG_EXTRAS += ("the engine's own", "a seed of the talker")
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,15 @@ CASES = {
             "cut off at max_new_tokens": ["length", ""],
         },
         {"a word": 2048, "a sentence": 2048, "max_new_tokens": 1500, "cut off": ["length", ""]},
+    ),
+    "vllm-omni/0029-extra-params-are-checked.patch": Case(
+        "text_checks.extra_params",
+        {
+            "good": [0.5, 0.9, 20],
+            "none": "taken",
+            **dict.fromkeys(WRONG_EXTRAS, "refused"),
+        },
+        dict.fromkeys(WRONG_EXTRAS, "taken"),
     ),
 }
 

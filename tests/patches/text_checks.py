@@ -88,3 +88,32 @@ def bound() -> dict[str, Any]:
         "cut off": capped(ask(made, input=sentence).params[0]),
         "cut off at max_new_tokens": capped(ask(made, input=sentence, max_new_tokens=9).params[0]),
     }
+
+
+def extra_params() -> dict[str, Any]:
+    """What may stand in extra_params; the stage takes each value as it comes."""
+    made = server(kind="custom_voice", speakers={"vivian"})
+    tries: dict[str, Any] = {
+        "good": {"temperature": 0.5, "top_p": 0.9, "top_k": 20, "max_frames_per_character": 4},
+        "none": {"temperature": None},
+        "a word": {"temperature": "hot"},
+        "true": {"top_p": True},
+        "a list": {"top_k": [1]},
+        "below": {"temperature": -1.0},
+        "above": {"top_p": 1.5},
+        "not a number": {"temperature": float("nan")},
+        "endless": {"temperature": float("inf")},
+        "half": {"top_k": 2.5},
+        "the engine's own": {"kv_transfer_params": {"do_remote_decode": True}},
+        "a seed of the talker": {"tts_local_seed": "x"},
+    }
+    out: dict[str, Any] = {}
+    for name, params in tries.items():
+        try:
+            asked = ask(made, extra_params=params).params[0]
+            out[name] = [asked.temperature, asked.top_p, asked.top_k] if name == "good" else "taken"
+        except ValueError:
+            out[name] = "refused"
+        except Exception as error:
+            out[name] = f"raised {type(error).__name__}"
+    return out
