@@ -105,7 +105,19 @@ def _step(runner: Any, *, decode: bool) -> Any:
     return batches if decode else embeds.clone()
 
 
-def _schedule(errors: dict[str, Any], *, name: str = "omni_ar_scheduler.OmniARScheduler") -> dict[str, Any]:
+def capped(params: SamplingParams) -> list[Any]:
+    """Let a request with these parameters reach its limit. Return how the scheduler ends it, and what is told."""
+    outputs = _schedule({}, params=params, at_limit="two")
+    return [str(outputs["two"].finish_reason), (getattr(outputs["two"], "error", None) or "")[:24]]
+
+
+def _schedule(
+    errors: dict[str, Any],
+    *,
+    name: str = "omni_ar_scheduler.OmniARScheduler",
+    params: SamplingParams | None = None,
+    at_limit: str | None = None,
+) -> dict[str, Any]:
     """Give a runner's output to the scheduler's real `update_from_output`. Return what it puts out by request."""
     import importlib
 
@@ -116,11 +128,17 @@ def _schedule(errors: dict[str, Any], *, name: str = "omni_ar_scheduler.OmniARSc
     scheduler = mock.MagicMock(name="scheduler")
     scheduler.perf_metrics = scheduler.connector = None
     scheduler.kv_transfer_criteria = None
-    scheduler.requests = {key: _request(key) for key in ROWS}
+    scheduler.requests = {key: _request(key, params) for key in ROWS}
     scheduler.running = list(scheduler.requests.values())
     scheduler.structured_output_manager.should_advance.return_value = False
     scheduler._process_kv_transfer_trigger.return_value = False
-    scheduler._update_request_with_output.side_effect = lambda request, ids: (ids, False)
+
+    def update(request: Request, ids: list[int]) -> Any:
+        if request.request_id == at_limit:
+            request.status = RequestStatus.FINISHED_LENGTH_CAPPED
+        return ids, request.request_id == at_limit
+
+    scheduler._update_request_with_output.side_effect = update
     scheduler._handle_stopped_request.return_value = True
     scheduler._free_request.return_value = (None, None)
     scheduler._new_prompt_len_snapshot = {}
@@ -140,8 +158,8 @@ def _schedule(errors: dict[str, Any], *, name: str = "omni_ar_scheduler.OmniARSc
     return {out.request_id: out for outs in made.values() for out in outs.outputs}
 
 
-def _request(key: str) -> Request:
-    request = Request(key, [1], SamplingParams(), None)
+def _request(key: str, params: SamplingParams | None = None) -> Request:
+    request = Request(key, [1], params or SamplingParams(), None)
     request.status, request.resumable, request.external_req_id = RequestStatus.RUNNING, False, key
     request.num_in_flight_tokens = 10
     return request

@@ -32,6 +32,8 @@ NO_SOUND = _each_form("500 InternalServerError: Speech generation failed: The en
 
 KINDS_WITHOUT_CLONING = ("custom_voice", "voice_design")
 WAYS_TO_CLONE = ("upload", "embedding", "voice")
+WRONG_EXTRAS = ("a word", "true", "a list", "below", "above", "not a number", "endless", "half")
+WRONG_EXTRAS += ("the engine's own", "a seed of the talker")
 
 # The control tokens of prompts.
 TURN = "<|im_start|><|im_end|>"
@@ -240,7 +242,7 @@ CASES = {
         {"whole": [SAMPLES, True], "streamed": [SAMPLES, True], "warm-up": 1000},
         {"whole": [1000, False], "warm-up": 1000},
     ),
-    "vllm-omni/0030-reference-known-by-its-recording.patch": Case(
+    "vllm-omni/0017-reference-known-by-its-recording.patch": Case(
         "cloning_checks.references",
         {
             "requests": 48,
@@ -251,7 +253,7 @@ CASES = {
         },
         {"failed": 12, "another's voice": 15, "another's voice with uploads": 8},
     ),
-    "vllm-omni/0031-reference-travels-with-its-request.patch": Case(
+    "vllm-omni/0018-reference-travels-with-its-request.patch": Case(
         "cloning_checks.many",
         {
             "failed": 0,
@@ -262,7 +264,7 @@ CASES = {
         },
         {"failed": 1, "same after the cache was full": False},
     ),
-    "vllm-omni/0032-failed-prompt-fails-its-request.patch": Case(
+    "vllm-omni/0019-failed-prompt-fails-its-request.patch": Case(
         "failing_checks.prompt",
         {
             "ours": FAILED
@@ -271,7 +273,7 @@ CASES = {
         },
         {"ours": {"step": "raised RuntimeError"}, "the client's": {"step": "raised OmniClientError"}},
     ),
-    "vllm-omni/0033-lost-chunk-fails-its-request.patch": Case(
+    "vllm-omni/0020-lost-chunk-fails-its-request.patch": Case(
         "failing_checks.chunk",
         {
             "sent": [[False, False], [True, True]],
@@ -284,7 +286,7 @@ CASES = {
         },
         {"sent": [[False, False], [False, False], [True, False]], "ended": {}, "decoding": "raised ValueError"},
     ),
-    "vllm-omni/0034-reference-audio-is-checked.patch": Case(
+    "vllm-omni/0021-reference-audio-is-checked.patch": Case(
         "cloning_checks.bad_recordings",
         {
             **dict.fromkeys(("nothing", "not audio", "cut header", "1 sample", "no sample", "an hour"), "refused"),
@@ -298,7 +300,7 @@ CASES = {
             "upload": "accepted",
         },
     ),
-    "vllm-omni/0035-failures-have-their-status.patch": Case(
+    "vllm-omni/0022-failures-have-their-status.patch": Case(
         "failing_checks.told",
         {
             "fails": _each_form("500 InternalServerError: Speech generation failed: stage 0 failed"),
@@ -322,7 +324,7 @@ CASES = {
             "an empty sound": {"plain": "200, 44 bytes", "raw": "200, 1 parts", "events": "200, delta, delta, done"},
         },
     ),
-    "vllm-omni/0036-cloning-fields-are-checked.patch": Case(
+    "vllm-omni/0023-cloning-fields-are-checked.patch": Case(
         "cloning_checks.combinations",
         {
             "requests": 1728,
@@ -337,7 +339,7 @@ CASES = {
             **{f"{kind} {way}": "accepted" for kind in KINDS_WITHOUT_CLONING for way in WAYS_TO_CLONE},
         },
     ),
-    "vllm-omni/0037-text-is-speakable-text.patch": Case(
+    "vllm-omni/0024-text-is-speakable-text.patch": Case(
         "text_checks.texts",
         {
             **dict.fromkeys(("empty", "spaces", "punctuation", "emoji", "control characters", "zero width"), "refused"),
@@ -352,6 +354,32 @@ CASES = {
             "half a surrogate pair": "breaks the tokenizer",
             "in the other texts": [2, 1],
         },
+    ),
+    "vllm-omni/0025-speech-is-bounded-by-its-text.patch": Case(
+        "text_checks.bound",
+        {
+            "a word": 141,
+            "a sentence": 501,
+            "digits": 381,
+            "Chinese": 221,
+            "a long text": 2048,
+            "by the request": 219,
+            "switched off": 2048,
+            "max_new_tokens": 1500,
+            "the shared defaults": 2048,
+            "cut off": ["error", "The speech did not end w"],
+            "cut off at max_new_tokens": ["length", ""],
+        },
+        {"a word": 2048, "a sentence": 2048, "max_new_tokens": 1500, "cut off": ["length", ""]},
+    ),
+    "vllm-omni/0026-extra-params-are-checked.patch": Case(
+        "text_checks.extra_params",
+        {
+            "good": [0.5, 0.9, 20],
+            "none": "taken",
+            **dict.fromkeys(WRONG_EXTRAS, "refused"),
+        },
+        dict.fromkeys(WRONG_EXTRAS, "taken"),
     ),
 }
 

@@ -63,3 +63,57 @@ def texts() -> dict[str, Any]:
         specials(build_instruct_text(info["instruct"][0])) - specials(build_instruct_text("Hi")),
     ]
     return out
+
+
+def bound() -> dict[str, Any]:
+    """How many frames a text may take; and what the scheduler makes of a request that reaches its limit."""
+    from failing_checks import capped
+
+    made = server(kind="custom_voice", speakers={"vivian"})
+
+    def frames(text: str, **fields: Any) -> int:
+        return int(ask(made, input=text, **fields).params[0].max_tokens)
+
+    sentence, digits = "The quick brown fox jumps over the lazy dog.", "31415926"
+    return {
+        "a word": frames("Hi"),
+        "a sentence": frames(sentence),
+        "digits": frames(digits),
+        "Chinese": frames("你好世界"),
+        "a long text": frames(sentence * 100),
+        "by the request": frames(sentence, extra_params={"max_frames_per_character": 2}),
+        "switched off": frames(sentence, extra_params={"max_frames_per_character": 0}),
+        "max_new_tokens": frames("Hi", max_new_tokens=1500),
+        "the shared defaults": made.engine_client.default_sampling_params_list[0].max_tokens,
+        "cut off": capped(ask(made, input=sentence).params[0]),
+        "cut off at max_new_tokens": capped(ask(made, input=sentence, max_new_tokens=9).params[0]),
+    }
+
+
+def extra_params() -> dict[str, Any]:
+    """What may stand in extra_params; the stage takes each value as it comes."""
+    made = server(kind="custom_voice", speakers={"vivian"})
+    tries: dict[str, Any] = {
+        "good": {"temperature": 0.5, "top_p": 0.9, "top_k": 20, "max_frames_per_character": 4},
+        "none": {"temperature": None},
+        "a word": {"temperature": "hot"},
+        "true": {"top_p": True},
+        "a list": {"top_k": [1]},
+        "below": {"temperature": -1.0},
+        "above": {"top_p": 1.5},
+        "not a number": {"temperature": float("nan")},
+        "endless": {"temperature": float("inf")},
+        "half": {"top_k": 2.5},
+        "the engine's own": {"kv_transfer_params": {"do_remote_decode": True}},
+        "a seed of the talker": {"tts_local_seed": "x"},
+    }
+    out: dict[str, Any] = {}
+    for name, params in tries.items():
+        try:
+            asked = ask(made, extra_params=params).params[0]
+            out[name] = [asked.temperature, asked.top_p, asked.top_k] if name == "good" else "taken"
+        except ValueError:
+            out[name] = "refused"
+        except Exception as error:
+            out[name] = f"raised {type(error).__name__}"
+    return out
