@@ -235,7 +235,7 @@ CASES = {
             "what it follows": 1024,
             "defaults are untouched": True,
         },
-        {"max_new_tokens": 1024, "max_tokens": 1024, "unknown voice": "1024", "language": 1024, "several": 1024},
+        {"max_new_tokens": 1024, "max_tokens": 1024, "unknown voice": "1024", "language": 1024},
     ),
     "vllm-omni/0016-zeros-are-audio.patch": Case(
         "token2wav_checks.zeros",
