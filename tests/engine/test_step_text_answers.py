@@ -126,3 +126,22 @@ def test_an_unknown_voice_in_chat_is_told(client):
     with pytest.raises(ApiError, match=r"nobody.*alloy.*default") as caught:
         client.chat([{"role": "user", "content": "Hello."}], audio={"voice": "nobody", "format": "wav"})
     assert caught.value.status == 400
+
+
+def test_openais_newer_name_for_the_limit_bounds_an_answer(client):
+    reply = client.chat([heard(LOW, TRANSCRIBE)], modalities=["text"], max_completion_tokens=2)
+    assert reply.finish_reason == "length"
+    assert reply.usage["completion_tokens"] == 2
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize(
+    "fields",
+    [{"n": 2}, {"logprobs": True, "top_logprobs": 3}, {"response_format": {"type": "json_object"}}],
+    ids=["n", "logprobs", "format"],
+)
+def test_what_chat_cannot_follow_is_told(client, fields, stream):
+    with pytest.raises(ApiError, match=", ".join(fields)) as caught:
+        ask(client, LOW, stream=stream, **fields)
+    assert caught.value.status == 400
+    assert caught.value.well_formed

@@ -67,3 +67,46 @@ def fields() -> dict[str, Any]:
         "what it follows": _ask(instructions="Slowly.", speed=1.5, seed=1, extra_params={"temperature": 0.5}),
         "defaults are untouched": DEFAULTS[0].max_tokens == 1024 and DEFAULTS[0].temperature == 1.0,
     }
+
+
+def _chat(**fields: Any) -> Any:
+    """Return what reaches the first stage, or what the client is told."""
+    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+    from vllm_omni.entrypoints.openai.serving_chat import OmniOpenAIServingChat
+
+    class ReachedError(Exception):
+        """The request was taken: the engine is asked next."""
+
+    server = OmniOpenAIServingChat.__new__(OmniOpenAIServingChat)
+    stages = [SimpleNamespace(is_comprehension=True), SimpleNamespace(is_comprehension=False)]
+    server.engine_client = SimpleNamespace(
+        default_sampling_params_list=DEFAULTS, stage_configs=stages, errored=True, dead_error=ReachedError()
+    )
+    server._diffusion_mode = False
+
+    async def known(_: Any) -> None:
+        return None
+
+    server._check_model = known
+    request = ChatCompletionRequest(messages=[{"role": "user", "content": "Hello."}], model="m", **fields)
+    try:
+        return asyncio.run(server._create_chat_completion(request)).error.message
+    except ReachedError:
+        params = server._build_sampling_params_list_from_request(request)[0]
+        return {name: value for name in LOOKED_AT if (value := getattr(params, name)) != getattr(DEFAULTS[0], name)}
+
+
+LOOKED_AT = ("max_tokens", "repetition_penalty", "min_p", "temperature")
+
+
+def chat_fields() -> dict[str, Any]:
+    return {
+        "max_tokens": _chat(max_tokens=7, temperature=0.5),
+        "max_completion_tokens": _chat(max_completion_tokens=8),
+        "penalty": _chat(repetition_penalty=1.5, min_p=0.1),
+        "OpenAI's defaults": _chat(n=1, logprobs=False, response_format={"type": "text"}, logit_bias={}),
+        "several": _chat(
+            n=2, logprobs=True, top_logprobs=3, logit_bias={"7": 1}, response_format={"type": "json_object"}
+        ),
+        "none": _chat(n=0),
+    }

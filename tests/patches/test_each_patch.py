@@ -381,6 +381,23 @@ CASES = {
         },
         dict.fromkeys(WRONG_EXTRAS, "taken"),
     ),
+    "vllm-omni/0027-chat-follows-its-fields.patch": Case(
+        "speech_checks.chat_fields",
+        {
+            "max_tokens": {"max_tokens": 7, "temperature": 0.5},
+            "max_completion_tokens": {"max_tokens": 8},
+            "penalty": {"repetition_penalty": 1.5, "min_p": 0.1},
+            "OpenAI's defaults": {},
+            "several": "This server cannot follow: n, logprobs, top_logprobs, logit_bias, response_format",
+            "none": "This server cannot follow: n",
+        },
+        {
+            "max_tokens": {"max_tokens": 7, "temperature": 0.5},
+            "max_completion_tokens": {},
+            "penalty": {},
+            "several": {},
+        },
+    ),
 }
 
 
