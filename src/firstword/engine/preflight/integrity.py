@@ -106,9 +106,7 @@ def _concerned(survey: Survey, distribution: Distribution) -> Iterator[Record]:
 def _is_anothers(survey: Survey, distribution: Distribution, path: str) -> bool:
     """Return whether a file is as another distribution brought it: where several bring one, the last one wins."""
     others = (other for other in survey.context.installed.distributions.values() if other is not distribution)
-    return any(
-        record.path == path and _state(survey, record) is None for other in others for record in other.records
-    )
+    return any(record.path == path and _state(survey, record) is None for other in others for record in other.records)
 
 
 def _state(survey: Survey, record: Record) -> str | None:
