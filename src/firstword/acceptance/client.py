@@ -141,7 +141,7 @@ class Client:
         """
         part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(audio).decode(), "format": fmt}}
         messages = [{"role": "user", "content": [{"type": "text", "text": prompt}, part]}]
-        # Without it the two-stage pipeline answers 400, "no audio was produced", and the text is lost.
+        # Stock 0.26 answers 400 without it, "no audio was produced"; and token2wav need not be asked.
         fields = {"modalities": ["text"], **fields}
         return self.chat_stream(messages, **fields) if stream else self.chat(messages, **fields)
 
