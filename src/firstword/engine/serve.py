@@ -107,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
         still_answers=still_answers,
         timing=supervisor.Timing(start=args.start_timeout, first_answer=args.answer_timeout, stall=args.stall_timeout),
         say=say,
+        port=args.port,
     )
     try:
         return engine.run()
