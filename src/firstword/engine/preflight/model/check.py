@@ -26,7 +26,9 @@ def model_files(context: Context) -> Iterator[Finding]:
         return
     checker = _Checker(context, model)
     if not model.is_dir():
-        yield checker.finding(model.name, f"there is no folder {model}", START, "OSError: it is no model id either")
+        state = documents.state(model) or "is a file"
+        cause = f"there is no folder {model}" if state == "is missing" else f"{model} {state}, no folder"
+        yield checker.finding(model.name, cause, START, "OSError: it is no model id either")
         return
     missing = list(checker.missing(family))
     yield from missing
@@ -46,7 +48,11 @@ def _mend(model: Path) -> str:
     if model.name in catalog.SYNTHETIC:
         return f"firstword synthetic {model.name} {model}"
     if model.name in catalog.names():
-        return f"firstword models download {model.name} --repair"
+        if not model.is_dir():
+            first = f"rm {model} && " if model.exists() or model.is_symlink() else ""
+            return f"{first}firstword models download {model.name}"
+        repair = "" if all(path.name.startswith(".") for path in model.iterdir()) else " --repair"
+        return f"firstword models download {model.name}{repair}"
     return f"copy the whole checkpoint to {model}"
 
 
