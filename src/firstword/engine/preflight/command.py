@@ -118,12 +118,16 @@ def locate(model: str) -> tuple[Path, str, Mapping[str, FilePin] | None]:
 
 def _deploy_config(family: str, args: argparse.Namespace) -> Path:
     from firstword.engine.config import choose_shape, load
+    from firstword.engine.config.files import folder
 
-    if args.shape:
-        return load(family, args.shape).path
-    gpus = [] if args.device == "cpu" else Probes().devices("cuda")
-    built_for = args.device or _built_for()
-    return load(family, choose_shape(family, gpus, built_for=built_for)).path
+    shape = args.shape
+    if not shape:
+        gpus = [] if args.device == "cpu" else Probes().devices("cuda")
+        shape = choose_shape(family, gpus, built_for=args.device or _built_for())
+    try:
+        return load(family, shape).path
+    except ImportError:  # PyYAML or jsonschema; the module check names it
+        return folder(family) / f"{shape}.yaml"
 
 
 def _built_for() -> str:
