@@ -16,7 +16,8 @@ class FakeEngine:
 
     Attributes to set: ``model``, ``health`` (status), ``speech`` (bytes of every spoken answer),
     ``text``, ``finish_reason``, ``delay`` (seconds before an answer), ``error`` (status of every
-    POST), ``gauges`` (lines of /metrics). ``asked`` lists what was requested.
+    POST), ``script`` (called with handler and body, answers every POST itself), ``strict`` (refuses other
+    models' requests). ``asked`` lists what was requested.
     """
 
     def __init__(self, model="qwen3-tts-customvoice-synthetic"):
@@ -29,6 +30,8 @@ class FakeEngine:
         self.voices = ["ryan", "vivian"]
         self.delay = 0.0
         self.error = 0
+        self.script = None
+        self.strict = False
         self.cut_stream = False
         self.started_at = 1000.0
         self.requests = 0
@@ -37,9 +40,11 @@ class FakeEngine:
         self.stages = 2
         self.has_metrics = True
         self.page = None
+        self.models = None
         self.asked = []
         self.bodies = []
         self.keys = set()
+        self.headers = []
 
     def __enter__(self):
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -82,6 +87,8 @@ def _handler(engine):
                 self.send(engine.health, b"{}", "application/json")
             elif self.path == "/metrics" and engine.has_metrics:
                 self.send(200, engine.metrics().encode(), "text/plain")
+            elif self.path == "/v1/models" and engine.models is not None:
+                self.send(200, engine.models, "application/json")
             elif engine.page:
                 self.send(200, engine.page, "text/html")
             elif self.path == "/v1/models":
@@ -97,7 +104,13 @@ def _handler(engine):
             engine.keys.add(self.headers["authorization"])
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             engine.bodies.append(body)
+            engine.headers.append(dict(self.headers.items()))
+            if engine.script:
+                return engine.script(self, body)
             time.sleep(engine.delay)
+            if engine.strict and body["model"] != engine.model:
+                error = {"message": f"no model {body['model']}", "type": "NotFoundError", "param": "model", "code": 404}
+                return self.send_json({"error": error}, 404)
             if engine.error:
                 error = {"message": "it broke", "type": "InternalServerError", "param": None, "code": engine.error}
                 return self.send_json({"error": error}, engine.error)

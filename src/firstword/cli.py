@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "check everything that serving will need, and say all that is missing",
     ),
     "probe": ("firstword.acceptance.probe", "ask a server for its first real answer and judge it"),
+    "gateway": ("firstword.gateway.command", "serve all models at one OpenAI-compatible address"),
     "models": ("firstword.engine.models.command", "list, download and verify checkpoints at their pinned revisions"),
     "synthetic": ("firstword.synthetic.command", "make a small checkpoint of a real architecture, without a download"),
     "patches": ("firstword.patching.command", "apply, verify, list or refresh the patch series"),

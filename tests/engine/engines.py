@@ -88,9 +88,13 @@ class Engine:
         assert not left, f"left behind by {self.model}: {left}\n{self.tail()}"
         return code
 
+    def api_server(self):
+        """Return the process that listens."""
+        return self._told()["pid"]
+
     def stages(self):
         """Return the processes that are neither the supervisor nor the API server."""
-        return [pid for pid in self.processes() if pid not in (self._told()["pid"], self._process.pid)]
+        return [pid for pid in self.processes() if pid not in (self.api_server(), self._process.pid)]
 
     @contextmanager
     def frozen(self):

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -38,22 +39,22 @@ def script(*arguments: str) -> subprocess.CompletedProcess:
 
 
 def ours() -> list[str]:
-    """Return the command lines of every engine process of this home."""
+    """Return the command lines of every process of this home's engines and gateway."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
-        if str(paths.home() / "engine") in words and "pytest" not in words:
+        if any(str(paths.home() / name) in words for name in ("engine", "gateway")) and "pytest" not in words:
             found.append(words)
     return found
 
 
 @pytest.fixture(scope="module")
 def stack():
-    qwen, step = free_ports(2)
-    ports = ("--qwen3-tts-port", str(qwen), "--step-audio-2-port", str(step))
+    gateway, qwen, step = free_ports(3)
+    ports = ("--port", str(gateway), "--qwen3-tts-port", str(qwen), "--step-audio-2-port", str(step))
     result = script(*ports)
     try:
         assert result.returncode == 0, result.stderr[-3000:]
@@ -73,11 +74,12 @@ def pasted(stack, tmp_path_factory):
     return folder, done.stdout
 
 
-def test_both_engines_are_ready_when_it_returns(stack):
+def test_all_is_ready_when_it_returns(stack):
     ports, _ = stack
     status = script("--status", *ports)
     assert status.returncode == 0
-    assert [line.split()[-1] for line in status.stdout.splitlines()] == ["ready", "ready"]
+    assert [line.split()[-1] for line in status.stdout.splitlines()] == ["ready", "ready", "ready"]
+    assert urllib.request.urlopen(f"http://127.0.0.1:{ports[1]}/ready").status == 200
 
 
 def test_the_first_request_makes_a_wav_that_plays(pasted):
@@ -110,7 +112,7 @@ def test_up_again_finds_both_running_and_starts_nothing(stack):
 
 
 def records(ports: tuple[str, ...]) -> list[str]:
-    return [f"engine-{port}.json" for port in ports[1::2]]
+    return [f"started-{port}.json" for port in ports[1::2]]
 
 
 def test_what_was_said_is_not_in_the_logs(pasted, stack):
@@ -131,15 +133,16 @@ def test_the_readme_shows_the_same_first_request(stack):
     readme = (ROOT / "README.md").read_text()
     shown = readme[readme.index("curl -sf") :].partition("```")[0]
     printed = result.stdout[result.stdout.index("curl -sf") :].partition("\n\n")[0]
-    assert shown.split() == printed.replace(f":{ports[1]}/", ":8091/").split()
+    assert shown.split() == printed.replace(f":{ports[1]}/", ":8000/").split()
 
 
 def test_stop_leaves_nothing_running(stack):
     ports, _ = stack
+    by_port = dict(zip(ports[1::2], ("gateway", up.SPEECH, up.RECOGNITION), strict=True))
+    names = [by_port[port] for port in sorted(by_port)]
     stopped = script("--stop")
     assert stopped.returncode == 0
-    assert up.SPEECH in stopped.stderr
-    assert up.RECOGNITION in stopped.stderr
+    assert stopped.stderr.split() == ["stopped", *(f"{name}," for name in names[:-1]), names[-1]]
     assert ours() == []
     assert [file.name for port in ports[1::2] for file in (paths.home() / "run").glob(f"*-{port}.*")] == []
     assert script("--status").returncode == Exit.NOT_READY

@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "src/firstword"
 # part -> parts of firstword it may import beside itself, errors and paths
 MAY_IMPORT = {
     "acceptance": set(),
+    "gateway": {"acceptance"},
     "native": set(),
     "patching": set(),
     "platform": set(),

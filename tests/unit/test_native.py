@@ -14,7 +14,7 @@ import pytest
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
 from firstword.native import engines, environments, up
-from firstword.native.engines import Engine
+from firstword.native.gateway import Gateway
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,7 @@ def test_stop_with_nothing_running_is_fine(home):
 def test_status_with_nothing_running_is_not_ready(home):
     result = script("up", "--status", FIRSTWORD_HOME=str(home))
     assert result.returncode == Exit.NOT_READY
-    assert result.stdout.count("not running") == 2
+    assert result.stdout.count("not running") == 3
 
 
 def test_stop_never_touches_a_process_that_is_not_ours(home):
@@ -100,7 +100,8 @@ def test_an_engine_that_fails_to_start_tells_its_cause_and_leaves_nothing(home, 
         "#!/bin/sh\necho noise\necho 'firstword serve: disk on fire' >&2\necho '  mend: water' >&2\nexit 50\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(environments, "engine", lambda: environment)
+    for name in ("engine", "gateway"):
+        monkeypatch.setattr(environments, name, lambda: environment)
     monkeypatch.setattr(up, "_checkpoint", lambda *_: None)
     monkeypatch.setattr(engines, "require_free", lambda _: None)
     said = []
@@ -137,11 +138,13 @@ def test_the_environment_is_made_again_when_what_it_is_made_from_changes(home, m
     assert any("patches" in command for command in made)
 
 
-def test_pasted_requests_carry_both_engines():
-    text = up.requests(Engine(up.SPEECH, 1), Engine(up.RECOGNITION, 2))
+def test_pasted_requests_go_to_one_address():
+    text = up.requests(Gateway(port=1))
     assert text.count("curl ") == 3
-    assert "http://127.0.0.1:1/v1/audio/speech" in text
-    assert "http://127.0.0.1:2/v1/chat/completions" in text
+    assert text.count("http://127.0.0.1:1/v1/audio/speech") == 2
+    assert text.count("http://127.0.0.1:1/v1/chat/completions") == 1
+    assert up.SPEECH in text
+    assert up.RECOGNITION in text
 
 
 def imported(file: Path) -> list[str]:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +57,17 @@ class Engine:
 
 
 def start(engine: Engine, environment: Path, arguments: list[str]) -> "subprocess.Popen[bytes]":
-    """Start an engine's supervisor in a session of its own; its output goes to the log.
+    """Start an engine's supervisor.
+
+    Raises:
+        FirstwordError: Something listens on the port.
+    """
+    command = [str(environment / "bin/firstword"), "serve", engine.model, "--port", str(engine.port), *arguments]
+    return launch(engine, command, {})
+
+
+def launch(engine: Engine, command: Sequence[str], settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """Start a process in a session of its own; its output goes to the log.
 
     Raises:
         FirstwordError: Something listens on the port.
@@ -67,7 +78,8 @@ def start(engine: Engine, environment: Path, arguments: list[str]) -> "subproces
     engine.record.unlink(missing_ok=True)
     with engine.log.open("wb") as log:
         child = subprocess.Popen(
-            [str(environment / "bin/firstword"), "serve", engine.model, "--port", str(engine.port), *arguments],
+            command,
+            env=os.environ | settings,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -150,13 +162,13 @@ def _kill_session(session: int) -> None:
 
 
 def _is_mine(pid: int) -> bool:
-    """Return whether a process is alive and a `firstword serve`: an id may have been used again."""
+    """Return whether a process is alive and a `firstword serve` or `gateway`: an id may have been used again."""
     try:
         state = (Path("/proc") / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[0]
         words = (Path("/proc") / str(pid) / "cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return state != b"Z" and b"serve" in words and any(word.endswith(b"/firstword") for word in words)
+    return state != b"Z" and bool({b"serve", b"gateway"} & {*words}) and any(w.endswith(b"/firstword") for w in words)
 
 
 def _read(file: Path) -> dict[str, object]:

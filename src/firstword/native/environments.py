@@ -1,8 +1,8 @@
 """Make the Python environments from their hash locks. Standard library only.
 
-``engine`` holds exactly its lock, firstword and the patch series; ``dev`` holds the test tools and
-sees everything in ``engine``. An environment is made again only when something that it was made
-from has changed: its lock, the interpreter, the installer or the series.
+``engine`` holds exactly its lock, firstword and the patch series; ``gateway`` its lock and firstword;
+``dev`` holds the test tools and sees everything in ``engine``. An environment is made again only when
+something that it was made from has changed: its lock, the interpreter, the installer or the series.
 """
 
 import fcntl
@@ -49,6 +49,11 @@ def dev() -> Path:
     """Return the environment of the test tools, which also sees the engine's packages."""
     engine()
     return _ensure("dev", "dev", _finish_dev, extra="", room=500_000_000)
+
+
+def gateway() -> Path:
+    """Return the gateway's environment, which has neither torch nor vLLM."""
+    return _ensure("gateway", "gateway", _finish_gateway, extra="", room=500_000_000)
 
 
 def uv() -> Path:
@@ -126,6 +131,10 @@ def _finish_engine(installer: str, folder: Path) -> None:
     run([*base, "--require-hashes", "--compile-bytecode", *again, "-r", str(requirements("engine-cpu"))])
     run([*base, "--editable", str(paths.root())])
     run([str(folder / "bin/firstword"), "patches", "apply"])
+
+
+def _finish_gateway(installer: str, folder: Path) -> None:
+    run([installer, "pip", "install", "--quiet", "--python", str(folder), "--no-deps", "--editable", str(paths.root())])
 
 
 def _finish_dev(installer: str, folder: Path) -> None:

@@ -1,12 +1,12 @@
-"""Bring both engines up on this machine's CPU, and return when both are ready.
+"""Bring both engines up on this machine's CPU, one address before them, and return when all are ready.
 
-The first run makes a Python environment from the hash lock (about 7 GB), applies the patch series and
-makes two small synthetic checkpoints; later runs only start the engines. Everything is kept in
-.firstword/ (or FIRSTWORD_HOME) and may be deleted at any time.
+The first run makes Python environments from the hash locks (about 7 GB), applies the patch series and
+makes two small synthetic checkpoints; later runs only start the engines and the gateway. Everything is
+kept in .firstword/ (or FIRSTWORD_HOME) and may be deleted at any time.
 
   scripts/up            set up what is missing, start, wait until ready, print three requests to paste
   scripts/up --status   say what runs
-  scripts/up --stop     stop both; nothing is left running
+  scripts/up --stop     stop all; nothing is left running
 """
 
 import argparse
@@ -18,8 +18,10 @@ from pathlib import Path
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
 from firstword.native import engines, environments
+from firstword.native import gateway as front
 from firstword.native.console import Progress, say, step
 from firstword.native.engines import Engine
+from firstword.native.gateway import Gateway
 
 SPEECH = "qwen3-tts-customvoice-synthetic"
 RECOGNITION = "step-audio-2-mini-synthetic"
@@ -27,12 +29,13 @@ RECOGNITION = "step-audio-2-mini-synthetic"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/up`` takes."""
-    parser.add_argument("--stop", action="store_true", help="stop both engines")
-    parser.add_argument("--status", action="store_true", help="say what runs; exit code 0 when both are ready")
+    parser.add_argument("--stop", action="store_true", help="stop the engines and the gateway")
+    parser.add_argument("--status", action="store_true", help="say what runs; exit code 0 when all is ready")
+    parser.add_argument("--port", type=int, default=8000, help="of the one address (default: %(default)s)")
     parser.add_argument("--qwen3-tts-port", type=int, default=8091, metavar="PORT", help="default: %(default)s")
     parser.add_argument("--step-audio-2-port", type=int, default=8092, metavar="PORT", help="default: %(default)s")
     parser.add_argument(
-        "--timeout", type=float, default=900.0, metavar="S", help="for both to become ready (default: %(default)s)"
+        "--timeout", type=float, default=900.0, metavar="S", help="for all to become ready (default: %(default)s)"
     )
 
 
@@ -46,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
         stopped = engines.stop_all()
         say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
         return int(Exit.OK)
-    wanted = [Engine(SPEECH, args.qwen3_tts_port), Engine(RECOGNITION, args.step_audio_2_port)]
+    behind = [Engine(SPEECH, args.qwen3_tts_port), Engine(RECOGNITION, args.step_audio_2_port)]
+    gateway = Gateway(port=args.port)
+    wanted = [*behind, gateway]
     if args.status:
         return _tell(wanted)
 
@@ -54,40 +59,43 @@ def run(args: argparse.Namespace) -> int:
     missing = [engine for engine in wanted if engine not in running]
     for engine in missing:
         engines.require_free(engine)
-    environment = environments.engine()
-    for engine in missing:
+    environment, own = environments.engine(), environments.gateway()
+    to_serve = [engine for engine in missing if engine is not gateway]
+    for engine in to_serve:
         _checkpoint(environment, engine.model)
     try:
-        children = {engine: engines.start(engine, environment, ["--shape", _shape(engine)]) for engine in missing}
+        children = {engine: engines.start(engine, environment, ["--shape", _shape(engine)]) for engine in to_serve}
+        if gateway in missing:
+            children[gateway] = front.start(gateway, own, behind)
         _wait(wanted, children, args.timeout)
     except BaseException:
         engines.stop_all()
         raise
-    print(requests(wanted[0], wanted[1]))
+    print(requests(gateway))
     return int(Exit.OK)
 
 
-def requests(speech: Engine, recognition: Engine) -> str:
+def requests(gateway: Gateway) -> str:
     """Return the three requests a newcomer pastes."""
     return f"""
-Both engines are ready. The checkpoints are synthetic: real architectures, small made-up weights, so
-the voice is noise-like and the transcript is made-up words. Paste these:
+Both engines are ready, at one address. The checkpoints are synthetic: real architectures, small
+made-up weights, so the voice is noise-like and the transcript is made-up words. Paste these:
 
 # 1. speech: text in, a WAV file out
-curl -sf {speech.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{speech.model}", "input": "Hello, world.", "voice": "vivian"}}' -o hello.wav
+curl -sf {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian"}}' -o hello.wav
 
 # 2. the same, streamed: the first samples arrive while the rest is still being made
-curl -sfN {speech.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{speech.model}", "input": "Hello, world.", "voice": "vivian",
+curl -sfN {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian",
        "response_format": "wav", "stream": true, "stream_format": "audio"}}' -o streamed.wav
 
 # 3. recognition: the WAV made by the first request in, text out
-printf '{{"model": "{recognition.model}", "modalities": ["text"], "messages": [{{"role": "user", "content":
+printf '{{"model": "{RECOGNITION}", "modalities": ["text"], "messages": [{{"role": "user", "content":
   [{{"type": "input_audio", "input_audio": {{"format": "wav", "data": "%s"}}}}]}}]}}' "$(base64 -w0 hello.wav)" |
-  curl -sf {recognition.url}/v1/chat/completions -H 'Content-Type: application/json' -d @-
+  curl -sf {gateway.url}/v1/chat/completions -H 'Content-Type: application/json' -d @-
 
-Logs: {speech.log.parent}
+Logs: {gateway.log.parent}
 Stop: scripts/up --stop
 """
 

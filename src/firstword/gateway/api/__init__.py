@@ -1,0 +1,1 @@
+"""What the gateway answers, one module per area."""

@@ -1,0 +1,50 @@
+"""``/health`` (this process answers) and ``/ready`` (every required engine has answered for real)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse
+
+from firstword.gateway.context import Here
+from firstword.gateway.upstreams import Condition, Upstream
+
+router = APIRouter()
+
+
+@router.get("/health")
+async def health() -> dict[str, str]:
+    """Say that the gateway is alive; it tells nothing of the engines."""
+    return {"status": "alive"}
+
+
+@router.get("/ready")
+async def ready(gateway: Here) -> JSONResponse:
+    """Say how each model is: 200 when every required upstream is ready, else 503."""
+    upstreams = gateway.router.upstreams
+    everything = all(upstream.ready for upstream in upstreams if upstream.required)
+    answer = {
+        "ready": everything,
+        "models": {
+            name: _told(_best(gateway.router.serving(name)).condition) for name in sorted(gateway.router.models())
+        },
+        "upstreams": [
+            {
+                "host": upstream.host,
+                "required": upstream.required,
+                "models": [model.id for model in upstream.models],
+                **_told(upstream.condition),
+            }
+            for upstream in upstreams
+        ],
+    }
+    return JSONResponse(answer, 200 if everything else 503)
+
+
+def _best(serving: list[Upstream]) -> Upstream:
+    return next((upstream for upstream in serving if upstream.ready), serving[0])
+
+
+def _told(condition: Condition) -> dict[str, Any]:
+    since = datetime.fromtimestamp(condition.since, UTC).isoformat(timespec="seconds")
+    return {"state": condition.state, "since": since, "cause": condition.cause}

@@ -1,0 +1,42 @@
+"""``GET /v1/models`` and ``/v1/models/{id}``: what the engines serve, with what the catalogue knows of it."""
+
+from typing import Any
+
+from fastapi import APIRouter
+
+from firstword.gateway import errors
+from firstword.gateway.context import Here
+from firstword.gateway.routing import Router
+from firstword.gateway.upstreams import Model
+
+router = APIRouter()
+
+
+@router.get("/v1/models")
+async def models(gateway: Here) -> dict[str, Any]:
+    """List every model that an engine serves, ready or not."""
+    served = gateway.router.models()
+    return {"object": "list", "data": [_told(gateway.router, served[name]) for name in sorted(served)]}
+
+
+@router.get("/v1/models/{model:path}")
+async def model(model: str, gateway: Here) -> dict[str, Any]:
+    """Describe one model."""
+    served = gateway.router.models()
+    if model not in served:
+        raise errors.model_not_found(model, served)
+    return _told(gateway.router, served[model])
+
+
+def _told(router: Router, model: Model) -> dict[str, Any]:
+    entry = router.entry(model)
+    known = entry.model_dump(include={"family", "kind", "licence", "languages"}) if entry else {}
+    ready = any(upstream.ready for upstream in router.serving(model.id))
+    return {
+        "id": model.id,
+        "object": "model",
+        "created": model.since,
+        "owned_by": "firstword",
+        "ready": ready,
+        **known,
+    }

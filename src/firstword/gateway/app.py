@@ -1,0 +1,63 @@
+"""The gateway as one ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from firstword.gateway import errors
+from firstword.gateway.api import chat, health, models, speech, voices
+from firstword.gateway.auth import KeyGuard
+from firstword.gateway.catalogue import Catalogue
+from firstword.gateway.context import Gateway
+from firstword.gateway.logs import RequestLog
+from firstword.gateway.readiness import Watcher
+from firstword.gateway.routing import Router
+from firstword.gateway.settings import Settings
+from firstword.gateway.upstreams import Upstream
+
+
+def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
+    """Return the application. It watches its upstreams from its start to its end."""
+    app = FastAPI(
+        title="firstword", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=_lifespan
+    )
+    app.state.settings, app.state.catalogue = settings, catalogue
+    for area in (speech, chat, voices, models, health):
+        app.include_router(area.router)
+    errors.handle_in(app)
+    return RequestLog(KeyGuard(app, settings.keys()))
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    settings: Settings = app.state.settings
+    upstreams = [Upstream(url) for url in settings.upstreams]
+    upstreams += [Upstream(url, required=False) for url in settings.optional_upstreams]
+    watchers = {upstream: Watcher(upstream, settings) for upstream in upstreams}
+    router = Router(upstreams, app.state.catalogue, settings.ready_interval)
+    async with _client(settings) as client:
+        app.state.gateway = Gateway(settings, router, client, watchers)
+        for watcher in watchers.values():
+            watcher.start()
+        try:
+            yield
+        finally:
+            for watcher in watchers.values():
+                watcher.stop()
+
+
+def _client(settings: Settings) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        timeout=httpx.Timeout(settings.upstream_timeout, connect=5.0, pool=None),
+        # A connection for each request: one that is kept may be closed by the engine just when it is used
+        # again, and a POST that ended so cannot be repeated.
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
+        # One client serves everybody: a cookie that an engine set for one must not be sent with another's request.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        # A proxy set for the machine's downloads must not come between the gateway and its engines.
+        trust_env=False,
+    )

@@ -1,0 +1,37 @@
+"""Serve all models at one OpenAI-compatible address.
+
+Its settings are environment variables:
+
+  FIRSTWORD_HOST, FIRSTWORD_PORT       where to listen (127.0.0.1, 8000)
+  FIRSTWORD_UPSTREAMS                  engines, by commas (http://127.0.0.1:8091,http://127.0.0.1:8092)
+  FIRSTWORD_OPTIONAL_UPSTREAMS         engines that may be absent: /ready does not wait for them
+  FIRSTWORD_API_KEYS                   keys that clients may use, by commas
+  FIRSTWORD_API_KEYS_FILE              the same from a file, one a line
+  FIRSTWORD_PUBLISH_ADDRESS            where the port is published, when that is not FIRSTWORD_HOST (containers)
+  FIRSTWORD_BODY_LIMIT                 bytes of a request's body (25 MiB)
+  FIRSTWORD_UPSTREAM_TIMEOUT           seconds without a byte from an engine (600)
+  FIRSTWORD_READY_INTERVAL             seconds between two looks at an engine (5)
+  FIRSTWORD_READY_TIMEOUT              seconds without a byte for a readiness request (120)
+  FIRSTWORD_READY_FRESH                seconds for which a good answer is trusted (120)
+  FIRSTWORD_READY_STALL                seconds without progress after which a busy engine is frozen (60)
+  FIRSTWORD_STOP_TIMEOUT               seconds for requests in flight after SIGTERM (30)
+
+What each engine serves, it is asked; requests go by their "model". Without a key it serves this machine only.
+"""
+
+import argparse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add nothing: a container and a shell set the same variables."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until stopped.
+
+    Raises:
+        FirstwordError: A setting or the catalogue is wrong, or the port is taken.
+    """
+    from firstword.gateway import server
+
+    return server.serve()

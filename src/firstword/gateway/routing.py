@@ -1,0 +1,59 @@
+"""Which engine answers a request, by the model that it names."""
+
+import math
+from collections.abc import Sequence
+
+from firstword.gateway import errors
+from firstword.gateway.catalogue import Catalogue, Entry
+from firstword.gateway.upstreams import Model, Upstream
+
+
+class Router:
+    """Knows every upstream and what each serves.
+
+    Args:
+        upstreams: In the order in which they were named.
+        catalogue: What is known of models.
+        retry_after: Seconds after which an engine that is not ready may have become so.
+    """
+
+    def __init__(self, upstreams: Sequence[Upstream], catalogue: Catalogue, retry_after: float) -> None:
+        self.upstreams, self.catalogue = tuple(upstreams), catalogue
+        self._retry_after = math.ceil(retry_after)
+
+    def choose(self, model: str) -> Upstream:
+        """Return the ready upstream that serves ``model`` and has the fewest requests.
+
+        Raises:
+            ProblemError: No model of that name is here (404), or none of its upstreams is ready (503).
+        """
+        serving = self.serving(model)
+        if not serving:
+            raise self._nobody(model)
+        ready = [upstream for upstream in serving if upstream.ready]
+        if not ready:
+            raise self.not_ready(model, serving[0])
+        return min(ready, key=lambda upstream: upstream.requests)
+
+    def serving(self, model: str) -> list[Upstream]:
+        """Return every upstream that serves ``model``, ready or not."""
+        return [upstream for upstream in self.upstreams if upstream.serves(model)]
+
+    def models(self) -> dict[str, Model]:
+        """Return every model that an upstream has named, by id."""
+        return {model.id: model for upstream in reversed(self.upstreams) for model in upstream.models}
+
+    def entry(self, model: Model) -> Entry | None:
+        """Return what the catalogue knows of a model, whose engine may have been given another name for it."""
+        return self.catalogue.find(model.id, model.root)
+
+    def not_ready(self, model: str, upstream: Upstream) -> errors.ProblemError:
+        """Return the error for a model whose upstream gives no answers now."""
+        cause = upstream.condition.cause or "it has not answered yet"
+        return errors.not_ready(model, cause, self._retry_after)
+
+    def _nobody(self, model: str) -> errors.ProblemError:
+        silent = [upstream for upstream in self.upstreams if not upstream.models]
+        if silent and self.catalogue.find(model):
+            return self.not_ready(model, silent[0])
+        return errors.model_not_found(model, self.models())

@@ -1,0 +1,118 @@
+"""What real engines say comes through unchanged, and what they must not be asked stays closed."""
+
+import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+from gateway_process import KEY
+
+from conftest import RECOGNITION, SPEECH
+from firstword.acceptance import probe
+from firstword.acceptance.asking import Server
+from firstword.acceptance.judge import judge_speech
+from firstword.acceptance.recording import vowels
+
+MODEL = SPEECH[0]
+TEXT = "A word about the weather, which is fine today."
+LONG = "This takes a while to say, and somebody waits for every word of it. " * 2
+
+
+@pytest.fixture
+def client(gateway):
+    with gateway.client(MODEL) as client:
+        yield client
+
+
+@pytest.fixture
+def direct(stack):
+    with stack.speech.client() as client:
+        yield client
+
+
+def test_the_same_bytes_as_from_the_engine(client, direct):
+    plain = [each.speech(TEXT, voice="ryan", seed=3) for each in (client, direct)]
+    assert plain[0].body == plain[1].body
+    assert plain[0].content_type == plain[1].content_type
+    streamed = [each.speech_stream(TEXT, voice="ryan", seed=3) for each in (client, direct)]
+    assert streamed[0].body == streamed[1].body
+    events = [each.speech_stream(TEXT, voice="ryan", seed=3, sse=True) for each in (client, direct)]
+    assert events[0].body == events[1].body == streamed[0].body
+    assert events[0].usage == events[1].usage
+
+
+def test_the_first_chunk_comes_while_the_engine_goes_on(client, stack):
+    chunks = client.iter_speech(LONG, voice="ryan", seed=3)
+    next(chunks)
+    assert Server(stack.speech.url).load().requests == 1
+    assert len(list(chunks)) > 5
+
+
+def test_a_client_that_leaves_ends_the_engines_work(client, stack, gateway):
+    server = Server(stack.speech.url)
+    before = server.load()
+    with closing(client.iter_speech(LONG, voice="ryan", seed=5)) as chunks:
+        next(chunks)
+        assert server.load().requests == 1
+    deadline = time.monotonic() + 5
+    while server.load().requests:
+        assert time.monotonic() < deadline, "the engine works for nobody"
+        time.sleep(0.05)
+    assert server.load().successes == before.successes
+    left = [line for line in gateway.lines() if line.get("outcome") == "client_left"]
+    assert len(left) == 1
+    assert judge_speech(client.speech(TEXT, voice="ryan").body, fmt="wav", text=TEXT).ok
+
+
+def test_voices_are_the_engines(gateway, direct):
+    voices = gateway.http.get("/v1/audio/voices").json()["voices"]
+    assert sorted(voice["id"] for voice in voices) == sorted(direct.voices())
+    assert {voice["model"] for voice in voices} == {MODEL}
+    assert all(voice["name"] != voice["id"] for voice in voices)  # the catalogue knows each
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/omni/sleep"),
+        ("POST", "/v1/omni/wakeup"),
+        ("POST", "/tokenize"),
+        ("GET", "/metrics"),
+        ("GET", "/openapi.json"),
+        ("POST", "/v1/completions"),
+        ("POST", "/v1/audio/voices"),
+    ],
+)
+def test_the_engines_other_routes_are_not_reachable(gateway, stack, method, path):
+    marks = [engine.log_size() for engine in stack.engines]
+    answer = gateway.http.request(method, path, json={"model": MODEL, "prompt": "x"})
+    assert answer.status_code in (404, 405)
+    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    for engine, mark in zip(stack.engines, marks, strict=True):
+        assert f'"{method} {path} ' not in engine.log_since(mark)
+
+
+def test_the_probe_takes_the_gateway_for_a_server(gateway):
+    report = probe.wait_ready(gateway.url, 60, api_key=KEY)
+    assert report.ok
+    assert report.model == MODEL
+
+
+def test_both_models_at_once(gateway):
+    with gateway.client(MODEL) as speaker, gateway.client(RECOGNITION[0]) as listener, ThreadPoolExecutor(4) as pool:
+        spoken = [pool.submit(speaker.speech, TEXT, voice="ryan", seed=seed) for seed in (1, 2)]
+        heard = [pool.submit(listener.transcribe, vowels()) for _ in range(2)]
+        for answer in spoken:
+            assert judge_speech(answer.result().body, fmt="wav", text=TEXT).ok
+        assert len({answer.result().text for answer in heard}) == 1
+
+
+def test_every_request_has_one_line_and_none_tells_what_was_said(gateway):
+    lines = [line for line in gateway.lines() if line["event"] == "request" and line["route"] == "/v1/audio/speech"]
+    assert all(line["model"] and line["request_id"] for line in lines)
+    ids = [line["request_id"] for line in lines]
+    assert len(set(ids)) == len(ids)
+    text = gateway.log.read_text()
+    for said in itertools.chain(TEXT.split(","), LONG.split(",")):
+        assert said not in text

@@ -1,0 +1,80 @@
+"""A gateway in this process, on a free loopback port, and what it logs."""
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import uvicorn
+
+from firstword.gateway import app, catalogue, logs
+from firstword.gateway.server import configuration, listen
+from firstword.gateway.settings import Settings
+
+
+class Running:
+    """A gateway's address, a client for it, and the lines that it logged."""
+
+    def __init__(self, url, lines):
+        self.url, self.lines = url, lines
+        self.http = httpx.Client(base_url=url, timeout=20, trust_env=False)
+
+    def ready(self):
+        return self.http.get("/ready")
+
+    def wait(self, status=200):
+        """Return what ``/ready`` tells once it answers ``status``."""
+        self.until(lambda _: self.ready().status_code == status)
+        return self.ready().json()
+
+    def until(self, true_of, seconds=20):
+        """Return what ``/ready`` tells once ``true_of`` it is so."""
+        deadline = time.monotonic() + seconds
+        while not true_of(answer := self.ready().json()):
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.05)
+        return answer
+
+    def requests(self, route=None):
+        """Return the facts of every request logged, in order; of one route."""
+        found = [line.facts for line in list(self.lines) if line.getMessage() == "request"]
+        return [facts for facts in found if route in (None, facts["route"])]
+
+    def wait_for_request(self, route, count=1, seconds=10):
+        """Return the last request line of ``route`` once there are ``count``."""
+        deadline = time.monotonic() + seconds
+        while len(found := self.requests(route)) < count:
+            assert time.monotonic() < deadline, self.requests()
+            time.sleep(0.02)
+        return found[-1]
+
+
+@contextmanager
+def running(*upstreams, **settings):
+    """Run a gateway before these engines until the end of the block."""
+    defaults = {"ready_interval": 0.1, "port": 0, "stop_timeout": 1}
+    chosen = Settings(upstreams=tuple(upstreams), **defaults | settings)
+    lines, handler = [], logging.Handler()
+    handler.emit = lines.append
+    logger = logging.getLogger("firstword.gateway")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    listening = listen(chosen.host, 0)
+    server = uvicorn.Server(configuration(app.create(chosen, catalogue.load()), chosen))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", lines)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+    assert not thread.is_alive()
+
+
+def formatted(record):
+    """Return a record as the gateway's process writes it."""
+    return logs.JsonLines().format(record)

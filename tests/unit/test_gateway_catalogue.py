@@ -1,0 +1,95 @@
+"""The catalogue: agrees with the model locks, and every mistake in it is named."""
+
+import pytest
+import yaml
+
+from firstword import paths
+from firstword.acceptance import kinds
+from firstword.engine.models import catalog as engine_catalogue
+from firstword.errors import Exit, FirstwordError
+from firstword.gateway import catalogue
+from firstword.synthetic.qwen3_tts import layout
+
+CUSTOM_VOICE = "qwen3-tts-1.7b-customvoice"
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return catalogue.load()
+
+
+def test_every_model_of_the_engines_is_in_it_and_no_other(shipped):
+    assert sorted(shipped.models) == sorted(engine_catalogue.names())
+
+
+def test_family_kind_and_licence_are_the_locks(shipped):
+    for name, entry in shipped.models.items():
+        model = engine_catalogue.get(name)
+        assert (entry.family, entry.kind, entry.licence) == (model.family, model.kind, model.licence), name
+
+
+def test_every_model_is_one_that_the_probe_can_ask(shipped):
+    assert all(kinds.kinds_of(name) for name in shipped.models)
+
+
+def test_the_voices_are_those_of_the_checkpoint(shipped):
+    for name, entry in shipped.models.items():
+        assert set(entry.voices) == (set(layout.SPEAKERS) if entry.kind == "custom_voice" else set())
+        assert all(set(voice.languages) <= set(entry.languages) for voice in entry.voices.values()), name
+
+
+def test_an_engine_under_another_name_is_found_by_its_checkpoint(shipped):
+    assert shipped.find("my-voice", f"/models/{CUSTOM_VOICE}/") is shipped.models[CUSTOM_VOICE]
+    assert shipped.find("my-voice", "") is None
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Return the error of the shipped catalogue with one change made to it."""
+
+    def broken(change):
+        document = yaml.safe_load((paths.root() / "configs/catalog.yaml").read_text())
+        change(document["models"][CUSTOM_VOICE], document)
+        path = tmp_path / "catalog.yaml"
+        path.write_text(yaml.safe_dump(document))
+        with pytest.raises(FirstwordError) as caught:
+            catalogue.load(path)
+        assert caught.value.code == Exit.CONFIG
+        return caught.value.cause
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda entry, _: entry.pop("licence"), "licence: Field required"),
+        (lambda entry, _: entry.update(kind="custom"), "kind: Input should be"),
+        (lambda entry, _: entry.update(colour="red"), "colour: Extra inputs are not permitted"),
+        (lambda entry, _: entry.update(languages=[]), "languages: Tuple should have at least 1 item"),
+        (lambda entry, _: entry.update(languages=["English"]), "languages.0: String should match pattern"),
+        (lambda entry, _: entry["voices"].update({"../x": {"name": "X", "languages": ["en"]}}), "../x"),
+        (lambda entry, _: entry.update(openai_voices={"alloy": "nobody"}), "alloy is mapped to nobody"),
+        (lambda entry, _: entry.update(openai_voices={"vivian": "vivian"}), "openai_voices.vivian"),
+        (lambda _, document: document["models"].update({"a b": {}}), "a b"),
+        (lambda _, document: document.pop("models"), "models: Field required"),
+    ],
+)
+def test_a_mistake_is_named(broken, change, named):
+    assert named in broken(change)
+
+
+def test_openai_names_may_be_mapped(tmp_path):
+    entry = {"family": "qwen3-tts", "kind": "custom_voice", "licence": "Apache-2.0", "languages": ["en"]}
+    entry |= {"voices": {"ryan": {"name": "Ryan", "languages": ["en"]}}, "openai_voices": {"alloy": "ryan"}}
+    path = tmp_path / "catalog.yaml"
+    path.write_text(yaml.safe_dump({"models": {"m": entry}}))
+    assert catalogue.load(path).models["m"].openai_voices == {"alloy": "ryan"}
+
+
+@pytest.mark.parametrize("text", ["models: [", ""])
+def test_no_yaml_or_nothing_is_one_clear_line(tmp_path, text):
+    path = tmp_path / "catalog.yaml"
+    path.write_text(text)
+    with pytest.raises(FirstwordError, match=r"catalog\.yaml"):
+        catalogue.load(path)

@@ -1,0 +1,114 @@
+"""Settings: read from the environment, each mistake named, never open to others without a key."""
+
+import pytest
+
+from firstword.errors import Exit, FirstwordError
+from firstword.gateway import settings
+
+
+@pytest.fixture
+def load(monkeypatch):
+    def load(**environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(f"FIRSTWORD_{name}", value)
+        return settings.load()
+
+    return load
+
+
+def test_the_defaults_are_what_scripts_up_starts(load):
+    chosen = load()
+    assert (chosen.host, chosen.port) == ("127.0.0.1", 8000)
+    assert chosen.upstreams == ("http://127.0.0.1:8091", "http://127.0.0.1:8092")
+    assert chosen.body_limit == 25 * 1024 * 1024
+    chosen.require_safe()
+
+
+def test_upstreams_are_a_list_of_addresses(load):
+    chosen = load(UPSTREAMS="http://qwen3-tts:8091/, http://step-audio-2:8091/v1,", OPTIONAL_UPSTREAMS="http://a:1")
+    assert chosen.upstreams == ("http://qwen3-tts:8091", "http://step-audio-2:8091")
+    assert chosen.optional_upstreams == ("http://a:1",)
+
+
+def test_empty_is_unset_as_compose_passes_it(load):
+    assert load(PORT="", API_KEYS="", PUBLISH_ADDRESS="").port == 8000
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "cause"),
+    [
+        ("UPSTREAMS", "qwen3-tts:8091", "FIRSTWORD_UPSTREAMS: qwen3-tts:8091 is not an address"),
+        ("UPSTREAMS", "http://a:1/x", "only scheme, host and port"),
+        ("UPSTREAMS", "http://u:p@a:1", "only scheme, host and port"),
+        ("UPSTREAMS", "http://a:1,http://a:1/", "named twice: http://a:1"),
+        ("UPSTREAMS", ",", "no required upstream"),
+        ("PORT", "eighty", "FIRSTWORD_PORT: "),
+        ("READY_INTERVAL", "0", "FIRSTWORD_READY_INTERVAL: "),
+        ("BODY_LIMIT", "-1", "FIRSTWORD_BODY_LIMIT: "),
+    ],
+)
+def test_a_mistake_is_named_by_its_variable(load, name, value, cause):
+    with pytest.raises(FirstwordError) as caught:
+        load(**{name: value})
+    assert cause in caught.value.cause
+    assert caught.value.code == Exit.CONFIG
+
+
+def test_keys_come_from_both_places(load, tmp_path):
+    file = tmp_path / "keys"
+    file.write_text("# for the web page\nsk-three\n\nsk-four\n")
+    chosen = load(API_KEYS="sk-one, sk-two", API_KEYS_FILE=str(file))
+    assert chosen.keys() == (b"sk-one", b"sk-two", b"sk-three", b"sk-four")
+    assert "sk-one" not in repr(chosen)
+
+
+@pytest.mark.parametrize("text", ["", "# none\n", "a key\n", "schlüssel\n"])
+def test_a_key_file_without_good_keys_is_refused(load, tmp_path, text):
+    file = tmp_path / "keys"
+    file.write_text(text)
+    with pytest.raises(FirstwordError) as caught:
+        load(API_KEYS_FILE=str(file)).keys()
+    assert "schl" not in str(caught.value)
+
+
+def test_a_missing_key_file_is_refused(load, tmp_path):
+    with pytest.raises(FirstwordError, match="FIRSTWORD_API_KEYS_FILE"):
+        load(API_KEYS_FILE=str(tmp_path / "none")).require_safe()
+
+
+@pytest.mark.parametrize(
+    ("environment", "safe"),
+    [
+        ({}, True),
+        ({"HOST": "localhost"}, True),
+        ({"HOST": "::1"}, True),
+        ({"HOST": "0.0.0.0"}, False),
+        ({"HOST": "::"}, False),
+        ({"HOST": "192.168.1.5"}, False),
+        ({"HOST": "gateway.example"}, False),
+        ({"HOST": "0.0.0.0", "API_KEYS": "sk-one"}, True),
+        ({"HOST": "0.0.0.0", "PUBLISH_ADDRESS": "127.0.0.1"}, True),
+        ({"HOST": "0.0.0.0", "PUBLISH_ADDRESS": "0.0.0.0"}, False),
+        ({"HOST": "127.0.0.1", "PUBLISH_ADDRESS": "203.0.113.9"}, False),
+    ],
+)
+def test_no_key_no_others(load, environment, safe):
+    chosen = load(**environment)
+    if safe:
+        chosen.require_safe()
+        return
+    with pytest.raises(FirstwordError, match="without a key") as caught:
+        chosen.require_safe()
+    assert "FIRSTWORD_API_KEYS" in caught.value.mend
+
+
+def test_a_misspelt_setting_is_warned_about():
+    lines = list(settings.unknown({"FIRSTWORD_API_KEY": "sk-secret", "FIRSTWORD_HOME": "/x", "FIRSTWORD_PORT": "1"}))
+    assert lines == ["FIRSTWORD_API_KEY is no setting of the gateway; did you mean FIRSTWORD_API_KEYS?"]
+
+
+def test_the_help_lists_every_setting():
+    from firstword.gateway import command
+
+    for name in settings.Settings.model_fields:
+        assert f"FIRSTWORD_{name.upper()}" in command.__doc__
