@@ -38,7 +38,7 @@ RUN apt-get update \
 RUN --mount=type=bind,source=docker/build,target=/build \
     python /build/compile_bytecode.py /usr/local/lib/python3.12
 
-ENV PATH=/opt/engine/bin:$PATH \
+ENV PATH=/opt/venv/bin:$PATH \
     # What is shipped: configs, patches, the lock.
     FIRSTWORD_ROOT=/opt/firstword \
     # What is made or fetched: each folder in it is a volume.
@@ -76,7 +76,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/build,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
-    python -m venv --without-pip /opt/engine \
+    python -m venv --without-pip /opt/venv \
     && /build/install --requirement /locks/common.txt
 
 

@@ -1,0 +1,87 @@
+"""What is in the images."""
+
+import json
+
+ENGINE = "firstword-engine:cpu"
+GATEWAY = "firstword-gateway"
+
+# Each .pyc says which source it is of; an unchecked one that is stale would be used all the same.
+BYTECODE = """
+import json, pathlib, sys
+from importlib.util import cache_from_source, source_hash
+count, wrong = 0, []
+for folder in sys.argv[1:]:
+    for source in pathlib.Path(folder).rglob("*.py"):
+        compiled = pathlib.Path(cache_from_source(str(source)))
+        if not compiled.exists():
+            wrong.append(f"{source}: none")
+            continue
+        head = compiled.read_bytes()[:16]
+        count += 1
+        if head[4:8] != b"\\x01\\0\\0\\0" or head[8:16] != source_hash(source.read_bytes()):
+            wrong.append(f"{source}: stale")
+print(json.dumps([count, wrong]))
+"""
+
+
+def run(docker, image, *command, check=True, options=()):
+    program, *arguments = command
+    return docker("run", "--rm", *options, "--entrypoint", program, image, *arguments, check=check)
+
+
+def bytecode(docker, image, *folders):
+    count, wrong = json.loads(run(docker, image, "python", "-c", BYTECODE, *folders).stdout)
+    return count, wrong
+
+
+def test_no_bytecode_is_stale_or_missing(docker, built):
+    count, wrong = bytecode(docker, ENGINE, "/opt/venv/lib", "/usr/local/lib/python3.12")
+    assert count > 10000
+    stale = [line for line in wrong if line.endswith("stale")]
+    assert stale == []
+    # The few that are no Python 3.12: templates.
+    assert len(wrong) <= 5, wrong
+
+
+def test_stale_bytecode_would_be_found(docker, built):
+    change = "echo '# changed' >> /opt/venv/lib/python3.12/site-packages/firstword/paths.py"
+    program = ["sh", "-c", f"{change} && python - /opt/venv/lib/python3.12/site-packages/firstword"]
+    answer = docker(
+        *("run", "--rm", "--interactive", "--user", "0", "--entrypoint", program[0], ENGINE, *program[1:]),
+        input=BYTECODE,
+    )
+    assert json.loads(answer.stdout)[1] == ["/opt/venv/lib/python3.12/site-packages/firstword/paths.py: stale"]
+
+
+def test_the_patch_series_is_in_place(docker, built):
+    assert "patches in place" in run(docker, ENGINE, "firstword", "patches", "verify").stdout
+
+
+def test_no_installer_and_no_cache_are_left(docker, built):
+    for image in (ENGINE, GATEWAY):
+        found = run(docker, image, "sh", "-c", "ls -A /root /installer /src /run/secrets /var/lib/firstword/cache 2>&1")
+        listed = [
+            line for line in found.stdout.splitlines() if line and not line.endswith(":") and "cannot" not in line
+        ]
+        assert set(listed) <= {".bashrc", ".profile"}, listed
+
+
+def test_the_gateway_has_no_torch_and_is_small(docker, built, base):
+    assert (
+        "no module"
+        in run(
+            docker,
+            GATEWAY,
+            "python",
+            "-c",
+            "import importlib.util; print('torch' if importlib.util.find_spec('torch') else 'no module')",
+        ).stdout
+    )
+    added = [int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout) for image in (GATEWAY, base)]
+    assert added[0] - added[1] < 250_000_000
+
+
+def test_labels_say_what_it_is(docker, built, base):
+    labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", ENGINE).stdout)
+    assert labels["org.opencontainers.image.title"] == "firstword engine (cpu)"
+    assert labels["org.opencontainers.image.base.name"] == base
