@@ -1,6 +1,7 @@
 """A checkpoint folder that the user names: recognised, whole, and without unknown Python."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,13 @@ def test_every_missing_file_is_named_at_once(tmp_path: Path) -> None:
     assert "model.safetensors is missing" in error.cause
 
 
+def test_recognition_alone_needs_no_token2wav(tmp_path: Path) -> None:
+    folder = step_audio_2(tmp_path / "mine")
+    shutil.rmtree(folder / "token2wav")
+    assert models.resolve(folder, speaks=False).family == "step-audio-2"
+    assert "token2wav/flow.pt is missing" in refused(folder).cause
+
+
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
     folder = step_audio_2(tmp_path / "mine", **{"model.safetensors.index.json": json.dumps(index).encode()})
@@ -100,10 +108,10 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (safetensors(1000)[:-1], "its header says"),
-        (safetensors(1000) + b"x", "its header says"),
-        (b"", "no safetensors"),
-        (b"PK\x03\x04" + b"\0" * 100, "no safetensors"),
+        (safetensors(1000)[:-1], "it is cut short"),
+        (safetensors(1000) + b"x", "it is too long"),
+        (b"", "it has no safetensors header"),
+        (b"PK\x03\x04" + b"\0" * 100, "it has no safetensors header"),
     ],
 )
 def test_cut_weights_are_seen_without_reading_them(tmp_path: Path, content: bytes, words: str) -> None:

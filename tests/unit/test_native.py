@@ -167,3 +167,12 @@ def test_native_and_its_foundations_need_only_the_standard_library():
             top = name.partition(".")[0]
             assert top in sys.stdlib_module_names or name == "firstword" or name.startswith(own), (file, name)
     assert paths.root() == ROOT
+
+
+def test_a_checkpoint_is_asked_for_at_every_start(home, monkeypatch):
+    asked = []
+    monkeypatch.setattr(environments, "run", lambda command: asked.append(command[1:]))
+    (home / "checkpoints" / up.SPEECH).mkdir(parents=True)
+    (home / "checkpoints" / up.SPEECH / "config.json").write_text("made by older code")
+    up._checkpoint(Path("environment"), up.SPEECH)
+    assert asked == [["synthetic", up.SPEECH, str(home / "checkpoints" / up.SPEECH)]]

@@ -10,9 +10,10 @@ import pytest
 from preflight_checkpoints import FLOW_YAML, onnx_file, qwen3_tts, safetensors, step_audio_2
 
 from firstword import paths
-from firstword.engine.preflight import Context, FilePin
+from firstword.engine.models import catalog, weights
+from firstword.engine.preflight import Context, FilePin, command
 from firstword.engine.preflight.flow_yaml import ALLOWED, read_flow_yaml
-from firstword.engine.preflight.model import model_files, tensors
+from firstword.engine.preflight.model import model_files
 from firstword.engine.preflight.model.files import token2wav_files
 from firstword.errors import Exit
 
@@ -112,17 +113,17 @@ def test_a_missing_file_of_weights_beside_an_onnx_file(speech):
 def test_weights_that_are_something_else(tmp_path, content):
     path = tmp_path / "x.safetensors"
     path.write_bytes(content)
-    assert tensors.safetensors_fault(path) is not None
-    assert tensors.torch_fault(path) is not None
-    assert tensors.onnx_fault(path) is not None
+    assert weights.safetensors_fault(path) is not None
+    assert weights.torch_fault(path) is not None
+    assert weights.onnx_fault(path) is not None
 
 
 def test_bytes_after_the_last_tensor(tmp_path):
     path = tmp_path / "x.safetensors"
     safetensors(path)
-    assert tensors.safetensors_fault(path) is None
+    assert weights.safetensors_fault(path) is None
     path.write_bytes(path.read_bytes() + b"\0")
-    assert "too long" in tensors.safetensors_fault(path)
+    assert "too long" in weights.safetensors_fault(path)
 
 
 @pytest.fixture
@@ -246,5 +247,14 @@ def test_a_flow_yaml_that_is_none(speech, text):
 def test_large_onnx_fields(tmp_path):
     path = tmp_path / "x.onnx"
     onnx_file(path, {f"part{at}": 10**9 for at in range(3)})
-    assert tensors.onnx_fault(path) is None
-    assert tensors.onnx_data_files(path) == {"part0": 10**9, "part1": 10**9, "part2": 10**9}
+    assert weights.onnx_fault(path) is None
+    assert weights.onnx_data_files(path) == {"part0": 10**9, "part1": 10**9, "part2": 10**9}
+
+
+def test_a_published_model_may_be_named_as_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path))
+    for entry in (catalog.get(name) for name in catalog.names()):
+        by_name = command.locate(entry.name)
+        if entry.lock is not None:
+            assert command.locate(entry.lock.repository) == by_name
+        assert by_name[0].name == entry.name

@@ -161,8 +161,10 @@ def test_frozen_with_requests(engine, check, tmp_path):
     age(tmp_path, 30)
     check()
     age(tmp_path, 31)
-    with pytest.raises(FirstwordError, match="2 requests run and nothing has moved for 61 s") as caught:
-        check()
+    engine.delay = 2
+    frozen = "2 requests run and nothing has moved for 61 s; no answer in time"
+    with pytest.raises(FirstwordError, match=frozen) as caught:
+        check(timeout=0.3)
     assert caught.value.code == Exit.NOT_READY
 
 
@@ -186,8 +188,27 @@ def test_one_stage_that_hangs_behind_another_that_works(engine, check, tmp_path)
         engine.progress = step + 1
         if step < 11:
             check()
-    with pytest.raises(FirstwordError, match="none has ended for 600 s"):
+    engine.delay = 2
+    with pytest.raises(FirstwordError, match="none has ended for 600 s; no answer in time"):
+        check(timeout=0.3)
+
+
+def test_a_request_that_is_counted_though_its_client_left(engine, check, tmp_path):
+    """vLLM-Omni corrects its count only when another request ends: the engine is asked before it is called frozen."""
+    check()
+    age(tmp_path, 130)
+    engine.requests = 1
+    assert check().why == "busy with 1 requests"
+    age(tmp_path, 61)
+    assert check().asked
+    assert not check().asked
+    age(tmp_path, 130)
+    engine.speech = np.zeros(3 * RATE, np.float32)
+    check()
+    age(tmp_path, 61)
+    with pytest.raises(FirstwordError, match="silence") as caught:
         check()
+    assert caught.value.code == Exit.BAD_ANSWER
 
 
 def test_two_probes_do_not_ask_at_once(engine, check, tmp_path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from firstword.acceptance import state as memory
 from firstword.acceptance.asking import Server, ask, not_ready
 from firstword.acceptance.load import Load
+from firstword.errors import FirstwordError
 
 UNKNOWN = "unknown"  # an engine whose start nothing tells: no answer of it can be trusted later
 
@@ -22,9 +23,9 @@ class Limits:
 
     Attributes:
         fresh: A good answer is trusted for so long.
-        stall: An engine with requests may move none of its counters for so long.
-        hang: An engine with requests may end none of them for so long; a stage that is stuck behind
-            one that works on shows only so. The longest answer there is lasts five and a half minutes.
+        stall: An engine with requests may move none of its counters for so long; then it is asked.
+        hang: An engine with requests may end none of them for so long; then it is asked. A stage that is stuck
+            behind one that works on shows only so. The longest answer there is lasts five and a half minutes.
     """
 
     fresh: float = 120.0
@@ -115,10 +116,19 @@ def _busy(server: Server, known: memory.State, seen: Load, state: Path, limits: 
         memory.save(state, watched)
     still, unended = now - watched.moved_at, now - watched.busy_at
     if still >= limits.stall:
-        raise not_ready(f"{server.url}: {seen.requests} requests run and nothing has moved for {still:.0f} s")
+        return _doubted(server, watched, state, f"{seen.requests} requests run and nothing has moved for {still:.0f} s")
     if unended >= limits.hang:
-        raise not_ready(f"{server.url}: {seen.requests} requests run and none has ended for {unended:.0f} s")
+        return _doubted(server, watched, state, f"{seen.requests} requests run and none has ended for {unended:.0f} s")
     return Ready(f"busy with {seen.requests} requests")
+
+
+def _doubted(server: Server, known: memory.State, state: Path, sign: str) -> Ready:
+    # The count alone is no proof: vLLM-Omni goes on counting a request whose client left, until another ends.
+    try:
+        return _again(server, known, state)
+    except FirstwordError as error:
+        cause = error.cause.removeprefix(f"{server.url}: ")
+        raise FirstwordError(f"{server.url}: {sign}; {cause}", mend=error.mend, code=error.code) from error
 
 
 def _idle(known: memory.State, seen: Load | None) -> memory.State:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from firstword.bench import machine, usage
+from firstword.engine.models.folders import synthetic_folder
 from firstword.errors import Exit, FirstwordError
+from firstword.synthetic import command as synthetic
 
 ENGINES = {"qwen3-tts-customvoice-synthetic": "cpu", "step-audio-2-mini-synthetic": "speech-cpu"}
 # A phase ends when its words appear in the engine's output.
@@ -55,6 +57,8 @@ class Start:
 
 def measure(*, runs: int, to: Path | None) -> int:
     """Measure and print; one uncounted start of each engine warms the caches."""
+    for model in ENGINES:
+        synthetic.make(model, synthetic_folder(model), 0, _print)
     about = machine.describe()
     _print(f"machine: {about}")
     models = list(ENGINES)
@@ -104,7 +108,8 @@ def _together(models: list[str]) -> list[Start]:
                 start.cpu_seconds = usage.cpu_seconds(start.process.pid)
                 start.memory = usage.memory(start.process.pid)
             for pid, most in peak.stop().items():
-                next(s for s in starts if s.process.pid == pid).peak = most
+                start = next(s for s in starts if s.process.pid == pid)
+                start.peak = max(most, start.memory)
         finally:
             peak.stop()
             for start in starts:

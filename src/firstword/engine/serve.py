@@ -174,7 +174,8 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     from firstword.engine import models
     from firstword.engine.preflight import Probes
 
-    checkpoint = models.resolve(args.model, offline=args.offline, report=say)
+    speaks = not (args.shape or "").startswith("asr")
+    checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
     shape = args.shape or configs.choose_shape(checkpoint.family, Probes().devices("cuda"))
     return checkpoint, configs.load(checkpoint.family, shape)
 

@@ -78,13 +78,13 @@ def requirements(name: str) -> Path:
 
 
 def run(command: Sequence[str], **environment: str) -> None:
-    """Run a command whose output the user sees.
+    """Run a command whose output the user sees, on stderr: stdout is for results.
 
     Raises:
         FirstwordError: It failed.
     """
     full = {key: value for key, value in os.environ.items() if key not in _KEPT_OUT} | environment
-    result = subprocess.run(command, env=full, check=False)
+    result = subprocess.run(command, env=full, stdout=2, check=False)
     if result.returncode != 0:
         raise FirstwordError(
             f"`{' '.join(command)[:200]}` failed (exit code {result.returncode})",
@@ -97,7 +97,7 @@ def run(command: Sequence[str], **environment: str) -> None:
 _KEPT_OUT = frozenset({"PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"})
 
 
-def _ensure(name: str, lock_name: str, finish: Callable[[str, Path], None], *, extra: str, room: int) -> Path:
+def _ensure(name: str, lock_name: str, finish: Callable[[str, Path, bool], None], *, extra: str, room: int) -> Path:
     require_python()
     folder, lock = paths.home() / name, requirements(lock_name)
     wanted = "-".join((_digest(lock, requirements("build"), requirements("uv")), sys.version.split()[0], extra))
@@ -108,7 +108,8 @@ def _ensure(name: str, lock_name: str, finish: Callable[[str, Path], None], *, e
         installer = str(uv())
         (folder / _STAMP).unlink(missing_ok=True)
         with step(f"making the {name} environment in {folder} ({lock.name})"):
-            if not (folder / "bin/python").exists():
+            fresh = not (folder / "bin/python").exists()
+            if fresh:
                 run([installer, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
             run(
                 [
@@ -119,25 +120,28 @@ def _ensure(name: str, lock_name: str, finish: Callable[[str, Path], None], *, e
                 ],
                 UV_LINK_MODE=os.environ.get("UV_LINK_MODE", "hardlink"),
             )
-            finish(installer, folder)
+            finish(installer, folder, fresh)
         _write_stamp(folder, wanted)
     return folder
 
 
-def _finish_engine(installer: str, folder: Path) -> None:
+def _finish_engine(installer: str, folder: Path, fresh: bool) -> None:
     base = [installer, "pip", "install", "--quiet", "--python", str(folder), "--no-deps"]
-    # A tree that already carries an older series is refused by `apply`: take the stock files again.
-    again = [word for package in _PATCHED for word in ("--reinstall-package", package)]
-    run([*base, "--require-hashes", "--compile-bytecode", *again, "-r", str(requirements("engine-cpu"))])
+    if not fresh:
+        # A tree that carries an older series, or half of one, is refused by `apply`: take the stock files again.
+        again = [word for package in _PATCHED for word in ("--reinstall-package", package)]
+        run([*base, "--require-hashes", "--compile-bytecode", *again, "-r", str(requirements("engine-cpu"))])
     run([*base, "--editable", str(paths.root())])
     run([str(folder / "bin/firstword"), "patches", "apply"])
 
 
-def _finish_gateway(installer: str, folder: Path) -> None:
+def _finish_gateway(installer: str, folder: Path, fresh: bool) -> None:
+    del fresh
     run([installer, "pip", "install", "--quiet", "--python", str(folder), "--no-deps", "--editable", str(paths.root())])
 
 
-def _finish_dev(installer: str, folder: Path) -> None:
+def _finish_dev(installer: str, folder: Path, fresh: bool) -> None:
+    del installer, fresh
     site = next((folder / "lib").glob("python3*/site-packages"))
     packages = next((paths.home() / "engine/lib").glob("python3*/site-packages"))
     (site / "engine.pth").write_text(f"import site; site.addsitedir({str(packages)!r})\n", encoding="utf-8")

@@ -105,11 +105,11 @@ def _shape(engine: Engine) -> str:
 
 
 def _checkpoint(environment: Path, model: str) -> None:
-    folder = paths.home() / "checkpoints" / model
-    if (folder / "config.json").exists():
-        return
-    with step(f"making the checkpoint {model}"):
-        environments.run([str(environment / "bin/firstword"), "synthetic", model, str(folder)])
+    # Always asked: it keeps an equal checkpoint and replaces one that older code made.
+    with step(f"checkpoint {model}"):
+        environments.run(
+            [str(environment / "bin/firstword"), "synthetic", model, str(paths.home() / "checkpoints" / model)]
+        )
 
 
 def _wait(wanted: list[Engine], children: "dict[Engine, subprocess.Popen[bytes]]", timeout: float) -> None:

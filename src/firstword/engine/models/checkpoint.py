@@ -1,11 +1,11 @@
 """A checkpoint folder: what it is, and whether it is whole."""
 
 import json
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstword.engine.models.weights import safetensors_fault
 from firstword.errors import Exit, FirstwordError
 
 # What a checkpoint can do, by family. A Qwen3-TTS checkpoint speaks with its own voices, with a voice made from
@@ -84,12 +84,14 @@ def recognise(path: Path) -> tuple[str, str]:
     return family, kind
 
 
-def faults(path: Path, family: str) -> list[str]:
+def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
     """Return what is missing from a checkpoint folder or cut short in it, one short text each.
 
-    Sees files that are not there and safetensors files that end early; not changed bytes.
+    Sees files that are not there and safetensors files that end early; not changed bytes. Without ``speaks``,
+    the files in token2wav/ are not asked for: recognition alone reads none of them.
     """
-    found = [f"{name} is missing" for name in REQUIRED[family] if not (path / name).is_file()]
+    wanted = [name for name in REQUIRED[family] if speaks or not name.startswith("token2wav/")]
+    found = [f"{name} is missing" for name in wanted if not (path / name).is_file()]
     index = path / "model.safetensors.index.json"
     if index.is_file():
         shards = sorted(set(_json(index).get("weight_map", {}).values()))
@@ -100,42 +102,28 @@ def faults(path: Path, family: str) -> list[str]:
         weights.append(path / "speech_tokenizer" / "model.safetensors")
     for file in weights:
         name = file.relative_to(path).as_posix()
-        if f"{name} is missing" not in found and (fault := _cut(file)):
-            found.append(f"{name} {fault}")
+        if f"{name} is missing" in found:
+            continue
+        if not file.is_file():
+            found.append(f"{name} is missing")
+        elif fault := safetensors_fault(file):
+            found.append(f"{name}: {fault}")
     return found
 
 
-def require_whole(path: Path, family: str) -> None:
+def require_whole(path: Path, family: str, *, speaks: bool = True) -> None:
     """Refuse a checkpoint folder that lacks something.
 
     Raises:
         FirstwordError: A file is missing or cut short; all are named.
     """
-    found = faults(path, family)
+    found = faults(path, family, speaks=speaks)
     if found:
         raise FirstwordError(
             f"{path} is incomplete: {'; '.join(found)}",
             mend="copy the missing files there, or name a checkpoint from `firstword models list`",
             code=Exit.CHECKPOINT_INCOMPLETE,
         )
-
-
-def _cut(file: Path) -> str | None:
-    """Return what is wrong with a safetensors file's length: its header says where the last tensor ends."""
-    try:
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            if length > min(size, 100_000_000):
-                return "is no safetensors file"
-            header = json.loads(stream.read(length))
-        end = max((item["data_offsets"][1] for name, item in header.items() if name != "__metadata__"), default=0)
-    except FileNotFoundError:
-        return "is missing"
-    except (OSError, struct.error, ValueError, KeyError, TypeError, AttributeError):
-        return "is no safetensors file"
-    whole = 8 + int(length) + int(end)
-    return None if size == whole else f"is {size} bytes long, its header says {whole}"
 
 
 def _json(file: Path) -> dict[str, Any]:

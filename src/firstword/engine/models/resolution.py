@@ -23,6 +23,7 @@ def resolve(
     cache: Path | None = None,
     report: Report = _silent,
     full: bool = False,
+    speaks: bool = True,
 ) -> Checkpoint:
     """Return a verified checkpoint, downloading a published model that is not here.
 
@@ -33,6 +34,7 @@ def resolve(
         cache: Folder of downloaded models; see `models_folder`.
         report: Takes lines of progress.
         full: Read every byte of a published model again, whatever was verified before.
+        speaks: Whether the model will speak. For recognition alone, a folder of Step-Audio-2 may lack token2wav/.
 
     Raises:
         FirstwordError: The model is unknown, incomplete, not what was published, or cannot be downloaded.
@@ -44,7 +46,7 @@ def resolve(
         entry = catalog.get(text)  # raises, with the nearest names
     if entry is not None:
         if entry.lock is None:
-            return _synthetic(entry)
+            return _synthetic(entry, speaks)
         return _published(entry.lock, models_folder(cache) / entry.name, offline or hub.is_offline(), report, full)
     folder = folder.resolve()
     made_for = catalog.find(folder.name) if folder.parent == models_folder(cache).resolve() else None
@@ -52,7 +54,7 @@ def resolve(
         # A folder that a download made, by its path: verified as by its name, and left as it is. The same folder
         # elsewhere brings its own record along, which proves nothing: it is judged as any other.
         return _published(made_for.lock, folder, True, report, full)
-    return _folder(folder, folder.name)
+    return _folder(folder, folder.name, speaks)
 
 
 def _published(lock: Lock, folder: Path, offline: bool, report: Report, full: bool) -> Checkpoint:
@@ -101,7 +103,7 @@ def _remember(record: Record, report: Report) -> None:
         report(f"cannot remember that in {record.folder} ({error.strerror}): the next start reads the files again")
 
 
-def _synthetic(entry: catalog.Entry) -> Checkpoint:
+def _synthetic(entry: catalog.Entry, speaks: bool) -> Checkpoint:
     folder = synthetic_folder(entry.name)
     if not (folder / "config.json").is_file():
         raise FirstwordError(
@@ -109,7 +111,7 @@ def _synthetic(entry: catalog.Entry) -> Checkpoint:
             mend=f"firstword synthetic {entry.name} {folder}",
             code=Exit.CHECKPOINT_INCOMPLETE,
         )
-    found = _folder(folder.resolve(), entry.name)
+    found = _folder(folder.resolve(), entry.name, speaks)
     if (found.family, found.kind) != (entry.family, entry.kind):
         raise FirstwordError(
             f"{folder} holds a {found.family} {found.kind}, not {entry.name}",
@@ -119,9 +121,9 @@ def _synthetic(entry: catalog.Entry) -> Checkpoint:
     return found
 
 
-def _folder(folder: Path, name: str) -> Checkpoint:
+def _folder(folder: Path, name: str, speaks: bool) -> Checkpoint:
     """Return a folder as it is: recognised, whole, and without Python that nobody vouches for."""
     family, kind = recognise(folder)
-    require_whole(folder, family)
+    require_whole(folder, family, speaks=speaks)
     code.require_known(folder)
     return Checkpoint(name, family, kind, folder, None)

@@ -99,15 +99,15 @@ def locate(model: str) -> tuple[Path, str, Mapping[str, FilePin] | None]:
     from firstword.engine import models
     from firstword.engine.models import catalog, record, verify
 
-    if model not in catalog.names():
+    entry = catalog.find(model)
+    if entry is None:
         folder = Path(model).expanduser()
         if not folder.is_dir():
             models.resolve(model, offline=True)  # raises, saying which names there are
         return folder.resolve(), models.recognise(folder)[0], None
-    entry = catalog.get(model)
     if entry.lock is None:
-        return paths.home() / "checkpoints" / model, entry.family, None
-    folder = models.models_folder() / model
+        return paths.home() / "checkpoints" / entry.name, entry.family, None
+    folder = models.models_folder() / entry.name
     files = verify.expected(entry.lock, record.Record.load(folder, entry.lock)) or entry.lock.files
     return folder, entry.family, {name: FilePin(file.size, file.sha256) for name, file in files.items()}
 

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from firstword.engine.models import weights
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.flow_yaml import read_flow_yaml
 from firstword.engine.preflight.integrity import file_digest
-from firstword.engine.preflight.model import tensors
 from firstword.engine.preflight.model.files import INDEX, absence, is_there, needed, token2wav_files
 from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
 from firstword.errors import Exit, FirstwordError
@@ -76,7 +76,7 @@ class _Checker:
         """Yield what is wrong with the safetensors files, and with the index if there is one."""
         broken = set()
         for path in sorted([*self.model.glob("*.safetensors"), *self.model.glob("speech_tokenizer/*.safetensors")]):
-            fault = tensors.safetensors_fault(path) if path.stat().st_size else None
+            fault = weights.safetensors_fault(path) if path.stat().st_size else None
             if fault:
                 name = path.relative_to(self.model).as_posix()
                 broken.add(name)
@@ -94,7 +94,7 @@ class _Checker:
                 cause = f"{shard} is missing from the checkpoint: {INDEX} names it"
                 yield self.finding(shard, cause, STAGE_PROCESS, absence(shard))
             elif shard not in broken:
-                absent = {name for name, place in places.items() if place == shard} - tensors.tensor_names(
+                absent = {name for name, place in places.items() if place == shard} - weights.tensor_names(
                     self.model / shard
                 )
                 if absent:
@@ -104,8 +104,8 @@ class _Checker:
     def token2wav(self) -> Iterator[Finding]:
         """Yield what is wrong with the files that token2wav reads at the first speech request."""
         judges: dict[str, tuple[Callable[[Path], str | None], str]] = {
-            ".pt": (tensors.torch_fault, _TORCH),
-            ".onnx": (tensors.onnx_fault, _ONNX),
+            ".pt": (weights.torch_fault, _TORCH),
+            ".onnx": (weights.onnx_fault, _ONNX),
         }
         for name in token2wav_files():
             judge = judges.get(Path(name).suffix)
@@ -120,7 +120,7 @@ class _Checker:
             yield from self._flow()
 
     def _beside(self, name: str) -> Iterator[Finding]:
-        for other, size in tensors.onnx_data_files(self.model / name).items():
+        for other, size in weights.onnx_data_files(self.model / name).items():
             path = (self.model / name).parent / other
             found = path.stat().st_size if path.is_file() else None
             if found is None or found < size:
