@@ -1,6 +1,6 @@
 """Run all checks: lint, types, unit tests, patch tests, both real engines on this machine's CPU, the gateway.
 
-  scripts/test              everything, as CI does; about fifteen minutes once the environments are made
+  scripts/test              everything, as CI does; about twenty-five minutes once the environments are made
   scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _lint(environment: Path) -> bool:
     root, tools = paths.root(), environment / "bin"
-    shell = [str(file) for file in sorted((root / "scripts").iterdir()) if file.is_file()] + [str(root / ".ci/run")]
+    scripts = [*sorted((root / "scripts").iterdir()), *sorted((root / "docker/build").iterdir()), root / ".ci/run"]
+    shell = [str(file) for file in scripts if file.is_file() and file.suffix != ".py"]
     # Ruff's cache does not see that a file moved, and the order of another file's imports depends on it.
     checks = (
         [str(tools / "ruff"), "check", "--no-cache"],
@@ -56,6 +57,7 @@ def _lint(environment: Path) -> bool:
         [str(tools / "mypy")],
         [str(tools / "shellcheck"), *shell],
         [str(tools / "yamllint"), "--strict", "."],
+        [str(tools / "hadolint"), *map(str, sorted((root / "docker").glob("*.Dockerfile")))],
     )
     return all([subprocess.run(check, cwd=root, check=False).returncode == 0 for check in checks])  # noqa: C419  # run all
 
