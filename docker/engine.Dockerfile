@@ -14,7 +14,7 @@ SHELL ["/bin/sh", "-eu", "-c"]
 # The installer never gets into an image.
 FROM base AS installer
 RUN --mount=type=secret,id=ca_bundle \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/uv.txt,target=/uv.txt \
     --mount=type=cache,target=/root/.cache/pip \
     /build/with-ca-bundle python -m pip install --quiet --root-user-action=ignore --disable-pip-version-check \
@@ -23,20 +23,20 @@ RUN --mount=type=secret,id=ca_bundle \
 
 FROM base AS locks
 RUN --mount=type=bind,source=docker,target=/docker \
-    mkdir /locks && python /docker/build/split_locks.py /docker/requirements /locks
+    mkdir /locks && python /docker/wheels/split_locks.py /docker/requirements /locks
 
 
 FROM base AS system
-# gcc, g++: Triton and torch.compile make C and C++ code at run time. tini: the image needs an init of its own, because
+# gcc, g++: Triton and torch.compile make C and C++ code at run time. libnuma1: vLLM's operators for CPUs. tini: the image needs an init of its own, because
 # Kubernetes gives none, and as process 1 the supervisor could not be stopped before it has set its signal handlers.
 # Versions are those of the base image's Debian release, with its security updates.
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends gcc g++ tini \
+    && apt-get install --yes --no-install-recommends gcc g++ libnuma1 tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
 # The base image has no bytecode, and a read-only root would keep none.
-RUN --mount=type=bind,source=docker/build,target=/build \
-    python /build/compile_bytecode.py /usr/local/lib/python3.12
+RUN --mount=type=bind,source=docker/wheels,target=/build \
+    python -B /build/compile_bytecode.py /usr/local/lib/python3.12
 
 ENV PATH=/opt/venv/bin:$PATH \
     # What is shipped: configs, patches, the lock.
@@ -73,7 +73,7 @@ FROM system AS wheels-common
 RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     --mount=type=bind,from=locks,source=/locks/common.txt,target=/locks/common.txt \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     python -m venv --without-pip /opt/venv \
@@ -84,7 +84,7 @@ FROM wheels-common AS wheels-cpu
 RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     --mount=type=bind,from=locks,source=/locks/cpu.txt,target=/locks/cpu.txt \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     /build/install --requirement /locks/cpu.txt
@@ -94,7 +94,7 @@ FROM wheels-common AS wheels-cuda
 RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     --mount=type=bind,from=locks,source=/locks/cuda.txt,target=/locks/cuda.txt \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     /build/install --requirement /locks/cuda.txt
@@ -102,13 +102,13 @@ RUN --mount=type=secret,id=ca_bundle \
 
 FROM wheels-cpu AS cpu
 RUN --mount=type=bind,target=/src \
-    /src/docker/build/patch
+    /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
-    /src/docker/build/add-firstword cpu
+    /src/docker/finish/add-firstword cpu
 # Whatever serving will need and is not there ends the build.
-RUN --mount=type=tmpfs,target=/tmp \
-    HOME=/tmp FIRSTWORD_HOME=/tmp firstword preflight --device cpu --deep
+RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
+    firstword preflight --device cpu --deep
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
 LABEL org.opencontainers.image.title="firstword engine (cpu)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \
@@ -123,13 +123,13 @@ FROM wheels-cuda AS cuda
 # What the driver's libraries are mounted for.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 RUN --mount=type=bind,target=/src \
-    /src/docker/build/patch
+    /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
-    /src/docker/build/add-firstword cuda
+    /src/docker/finish/add-firstword cuda
 # Whatever serving will need and is not there ends the build.
-RUN --mount=type=tmpfs,target=/tmp \
-    HOME=/tmp FIRSTWORD_HOME=/tmp firstword preflight --device cuda --deep
+RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
+    firstword preflight --device cuda --deep
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
 LABEL org.opencontainers.image.title="firstword engine (cuda)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \

@@ -13,7 +13,7 @@ SHELL ["/bin/sh", "-eu", "-c"]
 # The installer never gets into an image.
 FROM base AS installer
 RUN --mount=type=secret,id=ca_bundle \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/uv.txt,target=/uv.txt \
     --mount=type=cache,target=/root/.cache/pip \
     /build/with-ca-bundle python -m pip install --quiet --root-user-action=ignore --disable-pip-version-check \
@@ -23,11 +23,11 @@ RUN --mount=type=secret,id=ca_bundle \
 FROM base AS gateway
 # tini: an init of its own, as in the engine's image. Its version is that of the base image's Debian release.
 # hadolint ignore=DL3008
-RUN --mount=type=bind,source=docker/build,target=/build \
+RUN --mount=type=bind,source=docker/wheels,target=/build \
     apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
-    && python /build/compile_bytecode.py /usr/local/lib/python3.12 \
+    && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
     && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword
 
 ENV PATH=/opt/venv/bin:$PATH \
@@ -45,7 +45,7 @@ ENTRYPOINT ["tini", "--", "firstword", "gateway"]
 
 RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
-    --mount=type=bind,source=docker/build,target=/build \
+    --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/gateway.txt,target=/locks/gateway.txt \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
@@ -53,7 +53,7 @@ RUN --mount=type=secret,id=ca_bundle \
     && /build/install --requirement /locks/gateway.txt
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
-    /src/docker/build/add-gateway
+    /src/docker/finish/add-gateway
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
 LABEL org.opencontainers.image.title="firstword gateway" \
       org.opencontainers.image.description="One OpenAI-compatible address for Step-Audio-2-mini and Qwen3-TTS" \

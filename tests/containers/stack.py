@@ -10,7 +10,7 @@ import pytest
 
 from firstword import paths
 
-UP_SECONDS = 480
+UP_SECONDS = 300
 SPEECH = "qwen3-tts-customvoice-synthetic"
 RECOGNITION = "step-audio-2-mini-synthetic"
 CPU = ("compose.yaml", "compose.cpu.yaml")
@@ -43,7 +43,10 @@ class Stack:
         """Bring it up, wait until it is ready, and return how many seconds that took."""
         started = time.monotonic()
         try:
-            self.compose("up", "--wait", *arguments, seconds=UP_SECONDS, **options)
+            # A stage that dies again and again is started again and again: without a limit this would wait for it.
+            self.compose(
+                "up", "--wait", "--wait-timeout", str(UP_SECONDS), *arguments, seconds=UP_SECONDS + 60, **options
+            )
         except BaseException as error:
             error.add_note(self.logs())
             raise
@@ -53,7 +56,7 @@ class Stack:
         self.compose("down", "--volumes", "--remove-orphans", check=False, seconds=120)
 
     def logs(self, *services):
-        return self.compose("logs", "--no-color", "--tail", "80", *services, check=False).stdout
+        return self.compose("logs", "--no-color", "--tail", "200", *services, check=False).stdout
 
     def inspect(self, service):
         """Return what the engine knows of a service's container."""

@@ -14,7 +14,7 @@ PIN = re.compile(r"^([\w.-]+)==(\S+)|--hash=(\S+)", re.MULTILINE)
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("locks")
-    runpy.run_path(str(ROOT / "docker/build/split_locks.py"))["main"](REQUIREMENTS, folder)
+    runpy.run_path(str(ROOT / "docker/wheels/split_locks.py"))["main"](REQUIREMENTS, folder)
     return {file.stem: PIN.findall(file.read_text()) for file in folder.iterdir()}
 
 

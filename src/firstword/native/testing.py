@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _lint(environment: Path) -> bool:
     root, tools = paths.root(), environment / "bin"
-    scripts = [*sorted((root / "scripts").iterdir()), *sorted((root / "docker/build").iterdir()), root / ".ci/run"]
+    folders = ("scripts", "docker/wheels", "docker/finish")
+    scripts = [*(file for folder in folders for file in sorted((root / folder).iterdir())), root / ".ci/run"]
     shell = [str(file) for file in scripts if file.is_file() and file.suffix != ".py"]
     # Ruff's cache does not see that a file moved, and the order of another file's imports depends on it.
     checks = (
