@@ -17,7 +17,8 @@ class FakeEngine:
     Attributes to set: ``model``, ``health`` (status), ``speech`` (bytes of every spoken answer),
     ``text``, ``finish_reason``, ``delay`` (seconds before an answer), ``error`` (status of every
     POST), ``script`` (called with handler and body, answers every POST itself), ``strict`` (refuses other
-    models' requests). ``asked`` lists what was requested.
+    models' requests), ``careful`` (refuses unknown voices and what is no recording). ``speech`` may be a
+    function of the request's body. ``asked`` lists what was requested.
     """
 
     def __init__(self, model="qwen3-tts-customvoice-synthetic"):
@@ -28,6 +29,8 @@ class FakeEngine:
         self.text = "bab ver teb gar"
         self.finish_reason = "stop"
         self.voices = ["ryan", "vivian"]
+        self.encode = encode
+        self.careful = False
         self.delay = 0.0
         self.error = 0
         self.script = None
@@ -81,20 +84,21 @@ def _handler(engine):
             pass
 
         def do_GET(self):
-            engine.asked.append(self.path)
+            path = self.path.partition("?")[0]
+            engine.asked.append(path)
             engine.keys.add(self.headers["authorization"])
-            if self.path == "/health":
+            if path == "/health":
                 self.send(engine.health, b"{}", "application/json")
-            elif self.path == "/metrics" and engine.has_metrics:
+            elif path == "/metrics" and engine.has_metrics:
                 self.send(200, engine.metrics().encode(), "text/plain")
             elif self.path == "/v1/models" and engine.models is not None:
                 self.send(200, engine.models, "application/json")
             elif engine.page:
                 self.send(200, engine.page, "text/html")
-            elif self.path == "/v1/models":
+            elif path == "/v1/models":
                 entry = {"id": engine.model, "object": "model"} | ({"root": engine.root} if engine.root else {})
                 self.send_json({"object": "list", "data": [entry]})
-            elif self.path == "/v1/audio/voices":
+            elif path == "/v1/audio/voices":
                 self.send_json({"voices": engine.voices, "uploaded_voices": []})
             else:
                 self.send_json({"detail": "Not Found"}, 404)
@@ -109,18 +113,18 @@ def _handler(engine):
                 return engine.script(self, body)
             time.sleep(engine.delay)
             if engine.strict and body["model"] != engine.model:
-                error = {"message": f"no model {body['model']}", "type": "NotFoundError", "param": "model", "code": 404}
-                return self.send_json({"error": error}, 404)
+                return self.refuse(404, f"no model {body['model']}", "NotFoundError", "model")
             if engine.error:
-                error = {"message": "it broke", "type": "InternalServerError", "param": None, "code": engine.error}
-                return self.send_json({"error": error}, engine.error)
+                return self.refuse(engine.error, "it broke", "InternalServerError")
             if self.path == "/v1/audio/speech":
                 return self.speak(body)
             return self.converse(body)
 
         def speak(self, body):
             fmt = body["response_format"]
-            sound = engine.speech
+            if engine.careful and body.get("voice") not in engine.voices:
+                return self.refuse(400, "no such voice", "BadRequestError")
+            sound = engine.speech(body) if callable(engine.speech) else engine.speech
             if isinstance(sound, bytes):
                 return self.send(200, sound, "audio/wav")
             if body.get("stream_format") == "sse":
@@ -134,14 +138,19 @@ def _handler(engine):
                 data = to_pcm(sound) if fmt == "pcm" else streamed(to_wav(sound))
                 return self.send_pieces([data[:9644], data[9644:]], f"audio/{fmt}")
             kind = {"mp3": "audio/mpeg", "opus": "audio/ogg"}.get(fmt, f"audio/{fmt}")
-            return self.send(200, encode(sound, fmt), kind)
+            return self.send(200, engine.encode(sound, fmt), kind)
 
         def converse(self, body):
-            wav = to_wav(engine.speech)
+            if engine.careful:
+                sounds = [part["input_audio"] for part in body["messages"][0]["content"] if "input_audio" in part]
+                if not base64.b64decode(sounds[0]["data"]).startswith(b"RIFF"):
+                    return self.refuse(400, "no recording", "BadRequestError")
+            speech = engine.speech(body) if callable(engine.speech) else engine.speech
+            wav = to_wav(speech)
             if body.get("stream"):
                 pieces = []
                 if "audio" in body["modalities"]:
-                    for part in np.array_split(engine.speech, 3):
+                    for part in np.array_split(speech, 3):
                         delta = {"content": b64(to_pcm(part))}
                         pieces.append({"modality": "audio", "choices": [{"index": 0, "delta": delta}]})
                 else:
@@ -160,6 +169,10 @@ def _handler(engine):
                 message = {"role": "assistant", "content": None, "audio": {"id": "a", "data": b64(wav)}}
                 choices.append({"index": 0, "message": message, "finish_reason": "stop"})
             return self.send_json({"choices": choices, "usage": {"completion_tokens": 5}})
+
+        def refuse(self, status, message, kind, param=None):
+            error = {"message": message, "type": kind, "param": param, "code": status}
+            self.send_json({"error": error}, status)
 
         def send_json(self, document, status=200):
             self.send(status, json.dumps(document).encode(), "application/json")

@@ -1,5 +1,6 @@
 """A gateway in this process, on a free loopback port, and what it logs."""
 
+import json
 import logging
 import threading
 import time
@@ -36,18 +37,17 @@ class Running:
             time.sleep(0.05)
         return answer
 
-    def requests(self, route=None):
-        """Return the facts of every request logged, in order; of one route."""
-        found = [line.facts for line in list(self.lines) if line.getMessage() == "request"]
-        return [facts for facts in found if route in (None, facts["route"])]
-
-    def wait_for_request(self, route, count=1, seconds=10):
-        """Return the last request line of ``route`` once there are ``count``."""
+    def line(self, request_id, seconds=10):
+        """Return the one line of a request, as the process writes it; it follows the answer."""
         deadline = time.monotonic() + seconds
-        while len(found := self.requests(route)) < count:
-            assert time.monotonic() < deadline, self.requests()
+        while True:
+            lines = [json.loads(formatted(line)) for line in list(self.lines) if line.getMessage() == "request"]
+            found = [line for line in lines if line["request_id"] == request_id]
+            if found:
+                assert len(found) == 1
+                return found[0]
+            assert time.monotonic() < deadline, lines
             time.sleep(0.02)
-        return found[-1]
 
 
 @contextmanager

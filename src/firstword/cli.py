@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "probe": ("firstword.acceptance.probe", "ask a server for its first real answer and judge it"),
     "gateway": ("firstword.gateway.command", "serve all models at one OpenAI-compatible address"),
+    "smoke": ("firstword.acceptance.smoke.command", "run the whole acceptance suite against a stack that runs"),
     "models": ("firstword.engine.models.command", "list, download and verify checkpoints at their pinned revisions"),
     "synthetic": ("firstword.synthetic.command", "make a small checkpoint of a real architecture, without a download"),
     "patches": ("firstword.patching.command", "apply, verify, list or refresh the patch series"),

@@ -53,10 +53,10 @@ def test_a_client_that_leaves_ends_the_engines_work(client, stack, gateway):
     with closing(client.iter_speech(LONG, voice="ryan", seed=5)) as chunks:
         next(chunks)
     stack.speech.wait_for_log("[Orchestrator] Aborted request(s)", mark, seconds=2)
-    left = [line for line in gateway.lines() if line.get("outcome") == "client_left"]
-    assert len(left) == 1
     assert judge_speech(client.speech(TEXT, voice="ryan").body, fmt="wav", text=TEXT).ok
     assert Server(stack.speech.url).load().requests == 0
+    left = [line for line in gateway.lines() if line.get("outcome") == "client_left"]
+    assert len(left) == 1
 
 
 def test_voices_are_the_engines(gateway, direct):

@@ -84,7 +84,7 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
         chunk(handler, b"")
 
     engine.script = script
-    with gateway.http.stream("POST", SPEECH, json=BODY) as answer:
+    with gateway.http.stream("POST", SPEECH, json=BODY, headers={"x-request-id": "whole"}) as answer:
         pieces = answer.iter_raw()
         for piece in (b"one", b"two"):  # each is had before the engine makes the next
             assert next(pieces) == piece
@@ -94,7 +94,7 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
     assert answer.headers["x-sample-rate"] == "24000"
     assert (b"x-voice", "声".encode()) in answer.headers.raw
     assert not {"set-cookie", "server"} & set(answer.headers)
-    assert gateway.wait_for_request(SPEECH)["outcome"] == "complete"
+    assert gateway.line("whole")["outcome"] == "complete"
 
 
 def test_what_the_engine_gets(engine, gateway):
@@ -115,13 +115,12 @@ def test_a_stream_that_breaks_never_ends_as_complete(engine, gateway):
         cut(handler)
 
     engine.script = script
-    count = len(gateway.requests(SPEECH))
-    with gateway.http.stream("POST", SPEECH, json=BODY) as answer:
+    with gateway.http.stream("POST", SPEECH, json=BODY, headers={"x-request-id": "half"}) as answer:
         pieces = answer.iter_raw()
         assert next(pieces) == b"half"
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
             list(pieces)
-    line = gateway.wait_for_request(SPEECH, count + 1)
+    line = gateway.line("half")
     assert (line["status"], line["outcome"], line["bytes"]) == (200, "upstream_broke", 4)
 
 
@@ -194,14 +193,14 @@ def left(handler, seconds=5):
     return bool(readable) and handler.connection.recv(1, socket.MSG_PEEK) == b""
 
 
-def leaves(gateway, *, after_bytes):
+def leaves(gateway, request_id, *, after_bytes):
     """Ask, and close the connection before the answer or within it."""
     raw = json.dumps(BODY).encode()
     address = httpx.URL(gateway.url)
     with socket.create_connection((address.host, address.port)) as connection:
         connection.sendall(
             f"POST {SPEECH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
-            + f"content-length: {len(raw)}\r\n\r\n".encode()
+            + f"x-request-id: {request_id}\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
             + raw
         )
         if after_bytes:
@@ -224,25 +223,23 @@ def test_a_client_that_leaves_cancels_the_engines_work(engine, gateway, after_by
         done.set()
 
     engine.script = script
-    count = len(gateway.requests(SPEECH))
-    leaves(gateway, after_bytes=after_bytes)
+    leaves(gateway, f"left-{after_bytes}", after_bytes=after_bytes)
     assert done.wait(10)
     assert noticed[0], "the engine works for nobody"
     assert noticed[0] < 1
-    assert gateway.wait_for_request(SPEECH, count + 1)["outcome"] == "client_left"
+    assert gateway.line(f"left-{after_bytes}")["outcome"] == "client_left"
     assert gateway.ready().status_code == 200
 
 
 def test_a_client_that_leaves_while_it_uploads(gateway):
-    count = len(gateway.requests(SPEECH))
     address = httpx.URL(gateway.url)
     with socket.create_connection((address.host, address.port)) as connection:
         connection.sendall(
             f"POST {SPEECH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
-            + b"content-length: 99\r\n\r\n{"
+            + b"x-request-id: upload\r\ncontent-length: 99\r\n\r\n{"
         )
         time.sleep(0.1)
-    assert gateway.wait_for_request(SPEECH, count + 1)["status"] == 499
+    assert gateway.line("upload")["status"] == 499
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the gateway answers by itself: its surface, its errors in OpenAI's shape, keys and limits."""
 
-import json
 import threading
 
 import httpx
@@ -218,10 +217,10 @@ def test_each_key_opens_it_and_no_engine_or_log_line_sees_one(guarded, engines):
         answer = guarded.http.post(
             SPEECH,
             json={"model": QWEN, "input": "A secret.", "response_format": "wav"},
-            headers={"authorization": f"bearer {key}"},
+            headers={"authorization": f"bearer {key}", "x-request-id": f"with-{key[3:]}"},
         )
         assert answer.status_code == 200
-    guarded.wait_for_request(SPEECH, 2)
+    assert [guarded.line(f"with-{which}")["status"] for which in ("one", "two")] == [200, 200]
     assert len(qwen.headers) == 2
     for text in (*map(str, qwen.headers), *map(formatted, guarded.lines)):
         assert "sk-" not in text
@@ -242,13 +241,11 @@ def test_every_answer_carries_a_request_id(gateway, engines):
 
 
 def test_one_json_line_a_request(gateway):
-    gateway.lines.clear()
     body = {"model": QWEN, "input": "Nobody may read this.", "response_format": "wav"}
     answer = gateway.http.post(SPEECH, json=body, headers={"x-request-id": "line"})
-    gateway.wait_for_request(SPEECH)
-    gateway.http.get("/v1/nowhere?key=hidden")
-    gateway.wait_for_request(None, 2)
-    speech, nowhere = (json.loads(formatted(line)) for line in gateway.lines if line.getMessage() == "request")
+    speech = gateway.line("line")
+    gateway.http.get("/v1/nowhere?key=hidden", headers={"x-request-id": "nowhere"})
+    nowhere = gateway.line("nowhere")
     assert speech.pop("seconds") > 0
     assert speech.pop("at").endswith("+00:00")
     assert speech == {
@@ -268,9 +265,9 @@ def test_one_json_line_a_request(gateway):
 
 def test_a_defect_is_a_500_in_the_same_shape_and_is_told_in_the_log(gateway, monkeypatch):
     monkeypatch.setattr(errors, "model_not_found", lambda *_: 1 / 0)
-    error = problem(gateway.http.get("/v1/models/none"), 500)
+    error = problem(gateway.http.get("/v1/models/none", headers={"x-request-id": "defect"}), 500)
     assert "division" not in error["message"]
-    assert gateway.wait_for_request("/v1/models/{model:path}")["status"] == 500
+    assert (gateway.line("defect")["status"], gateway.line("defect")["route"]) == (500, "/v1/models/{model:path}")
 
 
 def test_many_at_once(gateway):

@@ -73,8 +73,8 @@ class Client:
         return [entry["id"] for entry in _json(self._get("/v1/models").content)["data"]]
 
     def voices(self) -> list[str]:
-        """Return the voices that ``/v1/audio/voices`` lists."""
-        listed = _json(self._get("/v1/audio/voices").content)["voices"]
+        """Return the model's voices that ``/v1/audio/voices`` lists; an engine, with one model, ignores the name."""
+        listed = _json(self._get("/v1/audio/voices", model=self.model).content)["voices"]
         return [voice if isinstance(voice, str) else voice["id"] for voice in listed]
 
     def metrics(self) -> str:
@@ -201,9 +201,9 @@ class Client:
     def _speech_body(self, text: str, fmt: str, fields: dict[str, Any]) -> dict[str, Any]:
         return {"model": self.model, "input": text, "response_format": fmt, **fields}
 
-    def _get(self, path: str) -> httpx.Response:
+    def _get(self, path: str, **query: str) -> httpx.Response:
         with _one_line_errors():
-            response = self._http.get(path)
+            response = self._http.get(path, params=query)
         if response.status_code != 200:
             raise ApiError.from_body(response.status_code, response.content)
         return response

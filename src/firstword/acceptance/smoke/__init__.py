@@ -1,0 +1,1 @@
+"""The whole acceptance suite against a stack that runs: what `verified` means. Needs httpx, numpy and av."""
