@@ -1,6 +1,12 @@
 """What is in the images."""
 
 import json
+import shutil
+import time
+
+import pytest
+
+from firstword import paths
 
 ENGINE = "firstword-engine:cpu"
 GATEWAY = "firstword-gateway"
@@ -85,3 +91,38 @@ def test_labels_say_what_it_is(docker, built, base):
     labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", ENGINE).stdout)
     assert labels["org.opencontainers.image.title"] == "firstword engine (cpu)"
     assert labels["org.opencontainers.image.base.name"] == base
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A copy of what the images are made from, with one more line in a module and in a configuration."""
+    for name in ("configs", "docker", "patches", "src", "pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
+        copy = shutil.copytree if (paths.root() / name).is_dir() else shutil.copy2
+        copy(paths.root() / name, tmp_path / name)
+    shutil.copy2(paths.root() / "THIRD_PARTY_NOTICES.md", tmp_path)
+    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
+        with (tmp_path / file).open("a") as changing:
+            changing.write("# One more line.\n")
+    return tmp_path
+
+
+def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, figures):
+    name = "firstword-engine:changed"
+    started = time.monotonic()
+    docker(
+        *("build", "--file", str(changed / "docker/engine.Dockerfile"), "--target", "cpu", "--tag", name),
+        *("--build-arg", f"BASE_IMAGE={base}", str(changed)),
+    )
+    figures["build qwen3-tts after a change of code, s"] = round(time.monotonic() - started)
+    before, after = (
+        json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+        for image in (ENGINE, name)
+    )
+    same = next(at for at, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
+    told = docker("history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", name).stdout
+    docker("image", "rm", name)
+    own = [line for line in told.splitlines() if "/src/docker/finish/" in line or "firstword preflight" in line]
+    # The patches, firstword, and the check, which adds nothing.
+    assert len(own) == 3
+    assert len(after) - same <= len(own)
+    assert sum(int(line.partition(" ")[0]) for line in own) < 20_000_000

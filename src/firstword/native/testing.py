@@ -1,7 +1,7 @@
-"""Run all checks: lint, types, unit tests, patch tests, both real engines on this machine's CPU, the gateway.
+"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway, containers.
 
-  scripts/test              everything, as CI does; about twenty-five minutes once the environments are made
-  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
+  scripts/test              everything, as CI does; about thirty-five minutes once the environments are made
+  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
 A test that does not run is a failure here, unless -- narrows what is asked for.
@@ -18,7 +18,7 @@ from firstword.errors import Exit
 from firstword.native import environments
 from firstword.native.console import say
 
-PARTS = ("lint", "unit", "patches", "engine", "gateway")
+PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
