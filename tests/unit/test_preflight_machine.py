@@ -47,6 +47,9 @@ class Machine(Probes):
     def command(self, *names):
         return next((name for name in names if name in self.answers.get("commands", ("gcc", "g++"))), None)
 
+    def library(self, name):
+        return name not in self.answers.get("without", ())
+
 
 @pytest.fixture
 def cpu(tmp_path):
@@ -80,6 +83,7 @@ def test_a_machine_that_has_everything(cpu, cuda):
         ({"shm": None}, {"/dev/shm": Exit.DISK_FULL}),
         ({"bind_error": "Address already in use"}, {"127.0.0.1:8091": Exit.PORT_IN_USE}),
         ({"commands": ()}, {}),
+        ({"without": ("libnuma.so.1",)}, {"libnuma.so.1": Exit.ENVIRONMENT}),
         (
             {"shm": 0, "memory": 0, "bind_error": "x"},
             {"127.0.0.1:8091": Exit.PORT_IN_USE, "speech-cpu": Exit.DOES_NOT_FIT, "/dev/shm": Exit.DISK_FULL},
@@ -98,6 +102,7 @@ def test_what_a_cpu_machine_lacks(cpu, answers, expected):
         ({"gpus": [80 * GIB], "drivers": [(580, 65), (535, 1)]}, {"driver": Exit.DOES_NOT_FIT}),
         ({"gpus": [80 * GIB], "commands": ("gcc",)}, {"C++ compiler": Exit.NO_COMPILER}),
         ({"gpus": [80 * GIB], "commands": ("clang", "clang++")}, {}),
+        ({"gpus": [80 * GIB], "without": ("libnuma.so.1",)}, {}),
         ({"gpus": [GIB]}, {"1x80g": Exit.DOES_NOT_FIT}),
         ({"gpus": []}, {"1x80g": Exit.DOES_NOT_FIT}),
     ],
@@ -198,6 +203,10 @@ class TestProbes:
     def test_commands(self):
         assert Probes().command("no-such-command-at-all", "sh").endswith("/sh")
         assert Probes().command("no-such-command-at-all") is None
+
+    def test_library(self):
+        assert Probes().library("libc.so.6")
+        assert not Probes().library("libnothing-at-all.so.1")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def checks(context: Context) -> Iterator[Finding]:
     """Yield what the machine lacks; without a model only what belongs to the environment itself."""
     yield from interpreter(context)
     yield from compiler(context)
+    yield from library(context)
     yield from port(context)
     if context.model_dir is not None:
         yield from deploy(context)
@@ -150,6 +151,17 @@ def compiler(context: Context) -> Iterator[Finding]:
             cause = f"no {language} compiler is on PATH ({', '.join(names)})"
             later = "InvalidCxxCompiler or 'Failed to find C compiler', at start or at the first request"
             yield Finding("machine", f"{language} compiler", cause, later, "install gcc and g++", Exit.NO_COMPILER)
+
+
+def library(context: Context) -> Iterator[Finding]:
+    """Yield a finding when vLLM's operators for CPUs could not be loaded: no wheel brings libnuma."""
+    if context.device == "cpu" and not context.probes.library("libnuma.so.1"):
+        cause = "libnuma.so.1 is not on this machine; vllm/_C.abi3.so is linked with it"
+        later = (
+            "a warning (Failed to import from vllm._C), then a stage that ends with "
+            "RuntimeError: Engine core initialization failed"
+        )
+        yield Finding("machine", "libnuma.so.1", cause, later, "apt-get install libnuma1", Exit.ENVIRONMENT)
 
 
 def _mib(size: int) -> str:

@@ -1,5 +1,6 @@
 """Ask the machine. Everything a check wants to know of it goes through `Probes`, which tests replace."""
 
+import ctypes
 import os
 import shutil
 import socket
@@ -103,6 +104,14 @@ class Probes:
     def command(self, *names: str) -> str | None:
         """Return the path of the first of these commands that exists."""
         return next((path for name in names if (path := shutil.which(name))), None)
+
+    def library(self, name: str) -> bool:
+        """Return whether the system's linker finds a shared library."""
+        try:
+            ctypes.CDLL(name)
+        except OSError:
+            return False
+        return True
 
 
 def _lines(path: Path) -> list[str]:

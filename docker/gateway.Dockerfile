@@ -1,0 +1,64 @@
+# The gateway: no torch, no vLLM.
+#
+#   docker build -f docker/gateway.Dockerfile --target gateway -t firstword-gateway .
+#
+# Behind a proxy that inspects TLS: --secret id=ca_bundle,src=FILE.
+
+ARG BASE_IMAGE=python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
+
+FROM ${BASE_IMAGE} AS base
+SHELL ["/bin/sh", "-eu", "-c"]
+
+
+# The installer never gets into an image.
+FROM base AS installer
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/uv.txt,target=/uv.txt \
+    --mount=type=cache,target=/root/.cache/pip \
+    /build/with-ca-bundle python -m pip install --quiet --root-user-action=ignore --disable-pip-version-check \
+      --no-deps --require-hashes --target /installer --requirement /uv.txt
+
+
+FROM base AS gateway
+# tini: an init of its own, as in the engine's image. Its version is that of the base image's Debian release.
+# hadolint ignore=DL3008
+RUN --mount=type=bind,source=docker/wheels,target=/build \
+    apt-get update \
+    && apt-get install --yes --no-install-recommends tini \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
+    && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
+    && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword
+
+ENV PATH=/opt/venv/bin:$PATH \
+    FIRSTWORD_ROOT=/opt/firstword \
+    FIRSTWORD_RUN_DIR=/run/firstword \
+    FIRSTWORD_HOST=0.0.0.0 \
+    FIRSTWORD_PORT=8000
+
+# Ready is: every required engine is. The check reads what the gateway knows already, in milliseconds; what it does not
+# like stands in `docker inspect`. The gateway itself starts in a second, but engines may need an hour, see
+# engine.Dockerfile, and until then no failure counts.
+HEALTHCHECK --start-period=60m --start-interval=2s --interval=10s --timeout=5s --retries=3 CMD ["gateway-ready"]
+EXPOSE 8000
+ENTRYPOINT ["tini", "--", "firstword", "gateway"]
+
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/gateway.txt,target=/locks/gateway.txt \
+    --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
+    --mount=type=cache,target=/root/.cache/uv \
+    python -m venv --without-pip /opt/venv \
+    && /build/install --requirement /locks/gateway.txt
+RUN --mount=type=bind,target=/src \
+    --mount=type=bind,from=installer,source=/installer,target=/installer \
+    /src/docker/finish/add-gateway
+ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
+LABEL org.opencontainers.image.title="firstword gateway" \
+      org.opencontainers.image.description="One OpenAI-compatible address for Step-Audio-2-mini and Qwen3-TTS" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.base.name="$BASE_IMAGE" \
+      org.opencontainers.image.revision="$REVISION" \
+      firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
+USER 2000:0

@@ -1,0 +1,128 @@
+"""What is in the images."""
+
+import json
+import shutil
+import time
+
+import pytest
+
+from firstword import paths
+
+ENGINE = "firstword-engine:cpu"
+GATEWAY = "firstword-gateway"
+
+# Each .pyc says which source it is of; an unchecked one that is stale would be used all the same.
+BYTECODE = """
+import json, pathlib, sys
+from importlib.util import cache_from_source, source_hash
+count, wrong = 0, []
+for folder in sys.argv[1:]:
+    for source in pathlib.Path(folder).rglob("*.py"):
+        compiled = pathlib.Path(cache_from_source(str(source)))
+        if not compiled.exists():
+            wrong.append(f"{source}: none")
+            continue
+        head = compiled.read_bytes()[:16]
+        count += 1
+        if head[4:8] != b"\\x01\\0\\0\\0" or head[8:16] != source_hash(source.read_bytes()):
+            wrong.append(f"{source}: stale")
+print(json.dumps([count, wrong]))
+"""
+
+
+def run(docker, image, *command, check=True, options=()):
+    program, *arguments = command
+    return docker("run", "--rm", *options, "--entrypoint", program, image, *arguments, check=check)
+
+
+def bytecode(docker, image, *folders):
+    count, wrong = json.loads(run(docker, image, "python", "-c", BYTECODE, *folders).stdout)
+    return count, wrong
+
+
+def test_no_bytecode_is_stale_or_missing(docker, built):
+    count, wrong = bytecode(docker, ENGINE, "/opt/venv/lib", "/usr/local/lib/python3.12")
+    assert count > 10000
+    stale = [line for line in wrong if line.endswith("stale")]
+    assert stale == []
+    # The few that are no Python 3.12: templates.
+    assert len(wrong) <= 5, wrong
+
+
+def test_stale_bytecode_would_be_found(docker, built):
+    change = "echo '# changed' >> /opt/venv/lib/python3.12/site-packages/firstword/paths.py"
+    program = ["sh", "-c", f"{change} && python - /opt/venv/lib/python3.12/site-packages/firstword"]
+    answer = docker(
+        *("run", "--rm", "--interactive", "--user", "0", "--entrypoint", program[0], ENGINE, *program[1:]),
+        input=BYTECODE,
+    )
+    assert json.loads(answer.stdout)[1] == ["/opt/venv/lib/python3.12/site-packages/firstword/paths.py: stale"]
+
+
+def test_the_patch_series_is_in_place(docker, built):
+    assert "patches in place" in run(docker, ENGINE, "firstword", "patches", "verify").stdout
+
+
+def test_no_installer_and_no_cache_are_left(docker, built):
+    folders = "/root/.cache/uv /root/.cache/pip /installer /src /run/secrets /var/lib/firstword /tmp"
+    volumes = {f"/var/lib/firstword/{name}" for name in ("models", "checkpoints", "cache", "speakers")}
+    for image, expected in ((ENGINE, volumes), (GATEWAY, set())):
+        program = f"find {folders} -mindepth 1 2>/dev/null"
+        found = run(docker, image, "sh", "-c", program, check=False, options=("--user", "0"))
+        assert set(found.stdout.split()) == expected
+
+
+def test_the_gateway_has_no_torch_and_is_small(docker, built, base):
+    assert (
+        "no module"
+        in run(
+            docker,
+            GATEWAY,
+            "python",
+            "-c",
+            "import importlib.util; print('torch' if importlib.util.find_spec('torch') else 'no module')",
+        ).stdout
+    )
+    added = [int(docker("image", "inspect", "--format", "{{.Size}}", image).stdout) for image in (GATEWAY, base)]
+    assert added[0] - added[1] < 250_000_000
+
+
+def test_labels_say_what_it_is(docker, built, base):
+    labels = json.loads(docker("image", "inspect", "--format", "{{json .Config.Labels}}", ENGINE).stdout)
+    assert labels["org.opencontainers.image.title"] == "firstword engine (cpu)"
+    assert labels["org.opencontainers.image.base.name"] == base
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A copy of what the images are made from, with one more line in a module and in a configuration."""
+    for name in ("configs", "docker", "patches", "src", "pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
+        copy = shutil.copytree if (paths.root() / name).is_dir() else shutil.copy2
+        copy(paths.root() / name, tmp_path / name)
+    shutil.copy2(paths.root() / "THIRD_PARTY_NOTICES.md", tmp_path)
+    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
+        with (tmp_path / file).open("a") as changing:
+            changing.write("# One more line.\n")
+    return tmp_path
+
+
+def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, figures):
+    name = "firstword-engine:changed"
+    started = time.monotonic()
+    docker(
+        *("build", "--file", str(changed / "docker/engine.Dockerfile"), "--target", "cpu", "--tag", name),
+        *("--build-arg", f"BASE_IMAGE={base}", str(changed)),
+    )
+    figures["build qwen3-tts after a change of code, s"] = round(time.monotonic() - started)
+    before, after = (
+        json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+        for image in (ENGINE, name)
+    )
+    same = next(at for at, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
+    told = docker("history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", name).stdout
+    docker("image", "rm", name)
+    own = [line for line in told.splitlines() if "/src/docker/finish/" in line or "firstword preflight" in line]
+    # The patches, firstword, and the check, which adds nothing.
+    assert len(own) == 3
+    assert len(after) - same <= len(own)
+    assert sum(int(line.partition(" ")[0]) for line in own) < 20_000_000
