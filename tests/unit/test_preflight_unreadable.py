@@ -74,6 +74,24 @@ def test_a_configuration_without_the_models_sizes(qwen, field, value):
     assert field in only(qwen, "config.json")
 
 
+def test_a_size_that_the_configuration_class_knows_may_be_left_out(step):
+    file = step.model_dir / "config.json"
+    config = json.loads(file.read_text())
+    del config["text_config"]["num_attention_heads"]
+    file.write_text(json.dumps(config))
+    assert list(model_files(step)) == []
+
+
+@pytest.mark.parametrize("words", ["is a link to nothing", "is a folder"])
+def test_one_cause_is_said_once(qwen, words):
+    (qwen.model_dir / "vocab.json").unlink()
+    MAKE[words](qwen.model_dir / "vocab.json")
+    assert only(qwen, "vocab.json") == f"vocab.json {words}: the tokenizer reads it"
+    (qwen.model_dir / "model.safetensors").unlink()
+    MAKE[words](qwen.model_dir / "model.safetensors")
+    assert f"model.safetensors {words}" in checkpoint.faults(qwen.model_dir, "qwen3-tts")
+
+
 @pytest.mark.parametrize("talker", [None, 3, [], {}])
 def test_a_configuration_without_a_language_model(qwen, talker):
     file = qwen.model_dir / "config.json"
@@ -124,8 +142,9 @@ MAKE = {
 def test_what_is_there_instead_of_a_file(qwen, name, words):
     (qwen.model_dir / name).unlink()
     MAKE[words](qwen.model_dir / name)
-    found = {finding.subject: finding for finding in model_files(qwen)}
-    assert words in found[name].cause
+    (finding,) = model_files(qwen)
+    assert finding.subject == name
+    assert words in finding.cause
     with pytest.raises(FirstwordError):
         models.resolve(qwen.model_dir)
 

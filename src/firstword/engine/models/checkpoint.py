@@ -91,7 +91,8 @@ def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
     the files in token2wav/ are not asked for: recognition alone reads none of them.
     """
     wanted = [name for name in REQUIRED[family] if speaks or not name.startswith("token2wav/")]
-    found = [f"{name} is missing" for name in wanted if not (path / name).is_file()]
+    absent = [name for name in wanted if not (path / name).is_file()]
+    found = [f"{name} {documents.state(path / name)}" for name in absent]
     index = path / "model.safetensors.index.json"
     if index.is_file():
         try:
@@ -105,10 +106,10 @@ def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
         weights.append(path / "speech_tokenizer" / "model.safetensors")
     for file in weights:
         name = file.relative_to(path).as_posix()
-        if f"{name} is missing" in found:
+        if name in absent:
             continue
         if not file.is_file():
-            found.append(f"{name} is missing")
+            found.append(f"{name} {documents.state(file)}")
         elif fault := safetensors_fault(file):
             found.append(f"{name}: {fault}")
     return found

@@ -34,7 +34,7 @@ def model_files(context: Context) -> Iterator[Finding]:
     yield from missing
     yield from checker.documents({found.subject for found in missing})
     yield from checker.geometry(family)
-    yield from checker.weights()
+    yield from checker.weights({found.subject for found in missing})
     if context.speaks:
         yield from checker.token2wav()
     yield from checker.pinned({found.subject for found in missing})
@@ -68,10 +68,12 @@ class _Checker:
     def missing(self, family: str) -> Iterator[Finding]:
         for need in needed(family, self.context.model_config, speaks=self.context.speaks):
             if not any(is_there(self.model, name) for name in need.any_of):
-                name = need.any_of[0]
-                state = documents.state(self.model / name) or "is missing"
-                state = "is missing from the checkpoint" if state == "is missing" else state
-                cause = f"{' or '.join(need.any_of)} {state}: {need.reader} reads it"
+                states = {name: documents.state(self.model / name) or "is missing" for name in need.any_of}
+                name = next((name for name, state in states.items() if state != "is missing"), need.any_of[0])
+                what = f"{' or '.join(need.any_of)} is missing from the checkpoint"
+                if states[name] != "is missing":
+                    what = f"{name} {states[name]}"
+                cause = f"{what}: {need.reader} reads it"
                 yield self.finding(name, cause, need.phase, absence(name))
         if is_there(self.model, "vocab.json") and not any(
             is_there(self.model, name) for name in ("tokenizer.json", "merges.txt")
@@ -105,15 +107,18 @@ class _Checker:
         try:
             of_checkpoint(self.model, family)
         except FirstwordError as error:
+            model = self.context.model_config.get("talker_config" if family == "qwen3-tts" else "text_config")
+            if isinstance(error.__cause__, KeyError) and isinstance(model, dict) and model:
+                return  # left out: the configuration class has a default
             yield self.finding("config.json", error.cause, START, "an error of the configuration class, or of a stage")
 
-    def weights(self) -> Iterator[Finding]:
+    def weights(self, known: set[str]) -> Iterator[Finding]:
         """Yield what is wrong with the safetensors files, and with the index if there is one."""
         broken = set()
         for path in sorted([*self.model.glob("*.safetensors"), *self.model.glob("speech_tokenizer/*.safetensors")]):
             name = path.relative_to(self.model).as_posix()
             fault = weights.safetensors_fault(path)
-            if fault and documents.state(path) != "is empty":
+            if fault and name not in known and documents.state(path) != "is empty":
                 broken.add(name)
                 yield self.finding(name, f"{name}: {fault}", STAGE_PROCESS, _SAFETENSORS)
         index = self.model / INDEX
