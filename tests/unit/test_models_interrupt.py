@@ -16,6 +16,8 @@ from firstword.errors import Exit, FirstwordError
 from loopback_hub import LoopbackHub, serving
 
 _DOWNLOAD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
 from huggingface_hub import constants
 constants.DOWNLOAD_CHUNK_SIZE = 16 * 1024
 from firstword.cli import main

@@ -112,6 +112,9 @@ def test_stop_kills_what_a_killed_supervisor_left(home):
     python = home / "engine/bin/python"
     python.symlink_to(sys.executable)
     left = subprocess.Popen([str(python), "-c", "import time; time.sleep(30)"], start_new_session=True)
+    # Popen returns when exec has begun; the new command line stands a moment later.
+    while not Path(f"/proc/{left.pid}/cmdline").read_bytes().startswith(str(python).encode()):
+        time.sleep(0.01)
     (home / "run").mkdir()
     (home / "run/started-9.json").write_text(json.dumps({"pid": 999999, "model": "m"}))
     (home / "run/engine-9.json").write_text(json.dumps({"pid": left.pid}))
