@@ -53,15 +53,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code. Expected failures print cause and mend on stderr."""
     args = list(sys.argv[1:] if argv is None else argv)
     only = next((a for a in args if a in COMMANDS), None)
-    options = build_parser(only).parse_args(args)
     try:
+        options = build_parser(only).parse_args(args)
         return int(options.run(options))
     except FirstwordError as error:
-        if getattr(options, "json", False):
-            print(json.dumps({"ok": False, "error": error.as_dict()}))
-        print(f"firstword {options.command}: {error}", file=sys.stderr)
-        return int(error.code)
+        return _failed(error, only, as_json="--json" in args)
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.partition(".")[0] == "firstword":
+            raise  # a defect
+        return _failed(_missing(error.name), only, as_json="--json" in args)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return int(Exit.DEFECT)
+
+
+def _failed(error: FirstwordError, command: str | None, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"ok": False, "error": error.as_dict()}))
+    print(f"firstword {command}: {error}", file=sys.stderr)
+    return int(error.code)
+
+
+def _missing(module: str) -> FirstwordError:
+    return FirstwordError(
+        f"the Python environment {sys.prefix} has no module {module}, which this command needs",
+        mend="use the environment that scripts/up or the image makes, or install into it again from its lock",
+        code=Exit.ENVIRONMENT,
+    )

@@ -41,6 +41,14 @@ def client(engine):
         yield client
 
 
+@pytest.fixture
+def same_processes(engine):
+    """No process of the engine ends or begins while the test runs."""
+    before = engine.processes()
+    yield
+    assert engine.processes() == before
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield

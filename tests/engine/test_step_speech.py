@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import openai
 import pytest
 from ending import ended, reasons_since
@@ -133,3 +134,12 @@ def test_openais_own_library(engine):
         with speech(model=engine.model, voice="default", input=TEXT, response_format="wav") as response:
             body = b"".join(response.iter_bytes())
         assert judge_speech(body, fmt="wav", text=TEXT, content_type=response.headers["content-type"]).ok
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("POST", "/v1/nope", 404), ("GET", "/v1/audio/speech", 405)])
+def test_what_does_not_exist_is_told_in_openais_shape(engine, method, path, status):
+    answer = httpx.request(method, engine.url + path, trust_env=False)
+    assert answer.status_code == status
+    error = answer.json()["error"]
+    assert error["code"] == status
+    assert f"{method} {path}" in error["message"]

@@ -24,6 +24,8 @@ def series() -> Series:
 def checkpoint() -> Path:
     folder = paths.home() / "checkpoints/step-audio-2-mini-synthetic"
     make(folder.name, folder, 0, lambda _: None)
+    base = folder.with_name("qwen3-tts-base-synthetic")  # speech_server finds it beside the other
+    make(base.name, base, 0, lambda _: None)
     return folder
 
 

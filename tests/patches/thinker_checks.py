@@ -122,7 +122,7 @@ def never_captured() -> dict[str, Any]:
     cls = module.StepAudio2ThinkerForConditionalGeneration
     model = _encoder()
     calls = []
-    model._process_audio_input = lambda audio: calls.append("encoder") or []
+    model._process_audio_input = lambda audio: calls.append("encoder") or [torch.zeros(1, 1)]
 
     class Language(torch.nn.Module):
         def forward(self, *_: Any, **__: Any) -> torch.Tensor:
@@ -136,7 +136,8 @@ def never_captured() -> dict[str, Any]:
     model.forward(ids, ids, inputs_embeds=torch.zeros(3, 1))
     model.forward(ids, ids)
     captured = list(calls)
-    model.embed_multimodal(audio_mels=torch.zeros(1, 128, 10), audio_lens=torch.tensor([10]))
+    audio = {"audio_mels": torch.zeros(1, 128, 10), "audio_lens": torch.tensor([10])}
+    model.embed_multimodal(**audio, audio_pieces=torch.tensor([1]))
     return {
         "vLLM can capture its encoder": bool(supports_encoder_cudagraph(cls)),
         "runs in the captured forward": captured,
@@ -169,6 +170,7 @@ def _sent(lag: int, tokens: int = 60) -> list[int]:
         setattr(adapter, name, defaultdict(int))
     adapter.code_prompt_token_ids = defaultdict(list)
     adapter._pending_save_reqs, adapter._save_cond = deque(), Condition()
+    adapter._failed_sends = set()
     adapter.cleanup = lambda *_: None
     request = SimpleNamespace(
         request_id="r",
@@ -179,6 +181,7 @@ def _sent(lag: int, tokens: int = 60) -> list[int]:
         num_tokens=2,
         resumable=False,
         finished=False,
+        status=None,
     )
     request.is_finished = lambda: request.finished
     for n in range(tokens + 1):

@@ -62,8 +62,7 @@ def stream(request: str, tokens: list[int], seed: int | None = 5) -> torch.Tenso
 
 
 def whole(tokens: list[int], seed: int | None = 5) -> torch.Tensor:
-    output = stage().forward(torch.tensor(tokens), None, runtime_additional_information=[{}], request_seeds=[seed])
-    return output.multimodal_outputs["model_outputs"][0]
+    return whole_output(tokens, seed)["model_outputs"][0]
 
 
 def finish(*requests: str) -> None:
@@ -276,8 +275,10 @@ def sample_rate() -> dict[str, Any]:
     }
 
 
-def whole_output(tokens: list[int]) -> dict[str, list[torch.Tensor]]:
-    output = stage().forward(torch.tensor(tokens), None, runtime_additional_information=[{}], request_seeds=[5])
+def whole_output(tokens: list[int], seed: int | None = 5) -> dict[str, list[torch.Tensor]]:
+    output = stage().forward(
+        torch.tensor(tokens), None, runtime_additional_information=[{}], request_seeds=[seed], request_ids=["whole"]
+    )
     return output.multimodal_outputs
 
 
@@ -315,4 +316,13 @@ def stream_against_whole() -> dict[str, Any]:
     return {
         "samples": [wave.numel() for wave in both],
         "level of each": [round(wave.square().mean().sqrt().item(), 4) for wave in both],
+    }
+
+
+def zeros() -> dict[str, Any]:
+    """Audio made of the token 0 alone, whole and streamed, and what the runner's warm-up gives."""
+    warm_up = stage().forward(torch.zeros(50, dtype=torch.int32), None, runtime_additional_information=[{}])
+    parts = {"whole": whole([0] * 40), "streamed": stream("zeros", [0] * 40)}
+    return {name: [part.numel(), bool(part.abs().max() > 0)] for name, part in parts.items()} | {
+        "warm-up": warm_up.multimodal_outputs["model_outputs"][0].numel()
     }

@@ -65,6 +65,11 @@ def test_the_chosen_shape_fits(devices: list[Device], qwen3_tts: str, step_audio
         configs.check_fits(plan(family, shape), devices)
 
 
+def test_an_environment_for_gpus_is_never_given_the_cpus_shape() -> None:
+    assert configs.choose_shape("qwen3-tts", [], built_for="cuda") == "1x80g"
+    assert configs.choose_shape("step-audio-2", [], built_for="cuda") == "speech-1x80g"
+
+
 def test_kv_bytes_per_token_are_those_of_the_models() -> None:
     assert QWEN3_TTS.kv_bytes_per_token == 114688
     assert STEP_AUDIO_2.kv_bytes_per_token == 57344

@@ -36,8 +36,10 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackHub
 def test_a_stopped_download_is_continued(hub: LoopbackHub, how: signal.Signals) -> None:
     hub.stall.set()
     hub.break_after["model.safetensors"] = [200_000]
+    # On a busy machine the hub library must not give the standing transfer up before it is interrupted.
+    environment = os.environ | {"HF_HUB_DOWNLOAD_TIMEOUT": "300"}
     process = subprocess.Popen(
-        [sys.executable, "-c", _DOWNLOAD], env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", _DOWNLOAD], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     folder = models.models_folder() / NAME
     try:

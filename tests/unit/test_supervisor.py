@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+
+from firstword.engine.fatal import LastWords
+from firstword.engine.process import EngineProcess
+from firstword.errors import Exit
 
 DRIVER = """
 import sys, time, urllib.request
@@ -246,3 +251,39 @@ def test_a_passing_failure_is_forgiven(start):
     assert run.process.poll() is None
     os.kill(run.process.pid, 2)
     assert run.end()[0] == 0
+
+
+def test_what_clients_ask_for_is_no_cause():
+    words = LastWords()
+    words.read('INFO: 127.0.0.1:4 - "GET /MemoryError HTTP/1.1" 404')
+    assert words.error(1).code == Exit.STAGE_DIED
+    words.read("MemoryError")
+    assert words.error(1).code == Exit.OUT_OF_MEMORY
+
+
+def test_an_engine_whose_lines_nobody_takes_is_read_on():
+    def refuse(line):
+        raise BrokenPipeError(line)
+
+    code = "import sys; [print('x' * 1000) for _ in range(1000)]; sys.exit(7)"
+    engine = EngineProcess([sys.executable, "-c", code], os.environ, refuse)
+    deadline = time.monotonic() + 20
+    while engine.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert engine.poll() == 7
+
+
+def test_a_port_is_the_engines_own_only_when_it_listens_there():
+    code = "import socket, sys, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1]); "
+    code += "sys.stdout.flush(); time.sleep(30)"
+    told = []
+    engine = EngineProcess([sys.executable, "-c", code], os.environ, told.append)
+    try:
+        deadline = time.monotonic() + 20
+        while not told and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert engine.listens_on(int(told[0]))
+        with socket.create_server(("127.0.0.1", 0)) as another:
+            assert not engine.listens_on(another.getsockname()[1])
+    finally:
+        engine.stop(1)

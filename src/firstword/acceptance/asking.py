@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from firstword import documents
 from firstword.acceptance import kinds as known_kinds
 from firstword.acceptance import load, plain
-from firstword.acceptance.errors import ApiError, ClientError
+from firstword.acceptance.errors import ApiError, ClientError, MalformedError
 from firstword.errors import Exit, FirstwordError
 
 CHECK_SECONDS = 5.0  # for /health and /metrics, which cost a server nothing
@@ -102,22 +103,39 @@ def ask(server: Server) -> Report:
     """Send the first real request of each kind and judge what comes back.
 
     Raises:
-        FirstwordError: The server cannot be reached (``Exit.NOT_READY``), or no kind is known for
-            its model (``Exit.USAGE``). A bad answer is in the report and raises nothing.
+        FirstwordError: The server cannot be reached (``Exit.NOT_READY``), its list of models is none
+            (``Exit.BAD_ANSWER``), no kind is known for its model or the recording cannot be read
+            (``Exit.USAGE``). A bad answer is in the report and raises nothing.
     """
     from firstword.acceptance.client import Client
     from firstword.acceptance.first_requests import first_requests
     from firstword.acceptance.recording import vowels
 
     plain.address(server.url)
-    recording = server.recording.read_bytes() if server.recording else vowels()
+    recording = _read(server.recording) if server.recording else vowels()
     try:
         with Client(server.url, server.api_key, server.timeout, model=server.model) as client:
             wanted = server.kinds or _kinds(server, client.model)
             answers = [_timed(request, client) for request in first_requests(wanted, recording)]
             return Report(server.url, client.model, tuple(answers))
+    except MalformedError as error:
+        raise FirstwordError(
+            f"{server.url}: {error}",
+            mend="check that an engine or the gateway listens there, and not another program",
+            code=Exit.BAD_ANSWER,
+        ) from error
     except ClientError as error:
         raise not_ready(f"{server.url}: {error}") from error
+
+
+def _read(recording: Path) -> bytes:
+    fault = documents.state(recording)
+    try:
+        if fault is None:
+            return recording.read_bytes()
+    except OSError as error:
+        fault = f"cannot be read ({error.strerror})"
+    raise FirstwordError(f"the recording {recording} {fault}", mend="name a WAV file with --audio", code=Exit.USAGE)
 
 
 def not_ready(cause: str) -> FirstwordError:
@@ -136,6 +154,9 @@ def _timed(request: Any, client: Any) -> Answer:
     except ApiError as error:
         # The server took the request and said no: it is up, and this is its answer.
         return Answer(request.name, ok=False, seconds=_since(start), detail=str(error), failures=("error",), facts={})
+    except MalformedError as error:
+        seconds = _since(start)
+        return Answer(request.name, ok=False, seconds=seconds, detail=str(error), failures=("malformed",), facts={})
     facts = dict(verdict.facts)
     seconds = _since(start)
     if not verdict.ok:
@@ -165,6 +186,13 @@ def _kinds(server: Server, model: str) -> tuple[str, ...]:
 
 
 def _roots(body: bytes) -> list[str]:
-    import json
-
-    return [str(entry["root"]) for entry in json.loads(body)["data"] if entry.get("root")]
+    try:
+        listed = documents.parse_json(body)
+    except ValueError:
+        return []
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    return [
+        entry["root"]
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and isinstance(entry.get("root"), str)
+    ]

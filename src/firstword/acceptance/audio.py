@@ -59,6 +59,8 @@ def decode(body: bytes, *, raw: bool = False, rate: int = 24000, channels: int =
         container = Container("pcm", "pcm_s16le", rate, channels, None, cut)
         return Sound(_mono(np.frombuffer(whole, "<i2") / np.float32(2**15), channels), rate, container)
     container = identify(body)
+    if container.name == "wav" and not (container.rate and container.channels):
+        raise UndecodableError(f"its header says {container.channels} channels at {container.rate} Hz")
     if container.name == "wav" and container.codec in _WAV_SCALES:
         kind, scale = _WAV_SCALES[container.codec]
         start, end = container.data
@@ -86,7 +88,7 @@ def _decode_coded(body: bytes, container: Container) -> Sound:
         trouble = f"{error}".splitlines()[0]
         if not blocks:
             raise UndecodableError(trouble) from error
-    if not blocks:
+    if not blocks or rate < 1:
         raise UndecodableError("no audio frame in it")
     return Sound(np.concatenate(blocks).astype(np.float32), rate, container, trouble)
 

@@ -13,9 +13,10 @@ from typing import Any, Self
 
 import httpx
 
-from firstword.acceptance import events
+from firstword import documents
+from firstword.acceptance import events, plain
 from firstword.acceptance.answers import Chunk, Reply, Speech
-from firstword.acceptance.errors import ApiError, ClientError, TimedOutError, UnreachableError
+from firstword.acceptance.errors import ApiError, ClientError, MalformedError, TimedOutError, UnreachableError
 
 TRANSCRIBE = "Write down what is said in this recording, and nothing else."
 
@@ -29,20 +30,20 @@ class Client:
         timeout: Seconds without a byte after which a request is given up.
         model: The model asked for when a call names none; None asks the server for its first.
 
-    Every call raises `ApiError`, `UnreachableError` or `TimedOutError`.
+    Every call raises `ApiError`, `MalformedError`, `UnreachableError` or `TimedOutError`.
     """
 
     def __init__(
         self, base_url: str, api_key: str | None = None, timeout: float = 120.0, *, model: str | None = None
     ) -> None:
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         # A proxy set for the machine's downloads must not come between a probe and its own host.
-        self._http = httpx.Client(
-            base_url=base_url.rstrip("/").removesuffix("/v1"),
-            headers=headers,
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-            trust_env=False,
-        )
+        with _one_line_errors():
+            self._http = httpx.Client(
+                base_url=base_url.rstrip("/").removesuffix("/v1"),
+                headers=plain.authorization(api_key),
+                timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+                trust_env=False,
+            )
         self._model = model
 
     def __enter__(self) -> Self:
@@ -61,7 +62,10 @@ class Client:
     def model(self) -> str:
         """The model asked for when a call names none."""
         if self._model is None:
-            self._model = self.models()[0]
+            listed = self.models()
+            if not listed:
+                raise ClientError("/v1/models lists no model")
+            self._model = listed[0]
         return self._model
 
     def health(self) -> None:
@@ -70,12 +74,14 @@ class Client:
 
     def models(self) -> list[str]:
         """Return the ids that ``/v1/models`` lists."""
-        return [entry["id"] for entry in _json(self._get("/v1/models").content)["data"]]
+        with _shape("/v1/models"):
+            return [_text(entry["id"]) for entry in _json(self._get("/v1/models").content)["data"]]
 
     def voices(self) -> list[str]:
         """Return the model's voices that ``/v1/audio/voices`` lists; an engine, with one model, ignores the name."""
-        listed = _json(self._get("/v1/audio/voices", model=self.model).content)["voices"]
-        return [voice if isinstance(voice, str) else voice["id"] for voice in listed]
+        with _shape("/v1/audio/voices"):
+            listed = _json(self._get("/v1/audio/voices", model=self.model).content)["voices"]
+            return [_text(voice if isinstance(voice, str) else voice["id"]) for voice in listed]
 
     def metrics(self) -> str:
         """Return ``/metrics`` in Prometheus's text format."""
@@ -115,7 +121,7 @@ class Client:
         facts = {} if facts is None else facts
         body = self._speech_body(text, fmt, {"stream_format": "sse" if sse else "audio", "stream": True, **fields})
         start = time.perf_counter()
-        with self._posting("/v1/audio/speech", body) as response:
+        with _shape("the stream of /v1/audio/speech"), self._posting("/v1/audio/speech", body) as response:
             facts["content_type"] = response.headers.get("content-type")
             if not sse:
                 for data in response.iter_raw():
@@ -141,7 +147,7 @@ class Client:
         """
         part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(audio).decode(), "format": fmt}}
         messages = [{"role": "user", "content": [{"type": "text", "text": prompt}, part]}]
-        # Without it the two-stage pipeline answers 400, "no audio was produced", and the text is lost.
+        # Stock 0.26 answers 400 without it, "no audio was produced"; and token2wav need not be asked.
         fields = {"modalities": ["text"], **fields}
         return self.chat_stream(messages, **fields) if stream else self.chat(messages, **fields)
 
@@ -152,15 +158,16 @@ class Client:
             document = _json(response.read())
         seconds = time.perf_counter() - start
         text, reason, audio = None, None, None
-        for choice in document["choices"]:
-            message = choice["message"]
-            sound = message.get("audio")
-            if sound:
-                data = base64.b64decode(sound["data"])
-                audio = Speech(data, None, seconds, (Chunk(seconds, data),), document.get("usage") or {})
-            if message.get("content") is not None or not sound:
-                text, reason = message.get("content"), choice["finish_reason"]
-            reason = reason or choice["finish_reason"]
+        with _shape("/v1/chat/completions"):
+            for choice in document["choices"]:
+                message = choice["message"]
+                sound = message.get("audio")
+                if sound:
+                    data = base64.b64decode(sound["data"])
+                    audio = Speech(data, None, seconds, (Chunk(seconds, data),), document.get("usage") or {})
+                if message.get("content") is not None or not sound:
+                    text, reason = _text_or_none(message.get("content")), choice["finish_reason"]
+                reason = reason or choice["finish_reason"]
         return Reply(text, reason, audio, document.get("usage") or {}, seconds)
 
     def chat_stream(self, messages: Sequence[dict[str, Any]], **fields: Any) -> Reply:
@@ -171,7 +178,7 @@ class Client:
         chunks: list[Chunk] = []
         usage: dict[str, Any] = {}
         reason, ended = None, False
-        with self._posting("/v1/chat/completions", body) as response:
+        with _shape("the stream of /v1/chat/completions"), self._posting("/v1/chat/completions", body) as response:
             for event in events.read(response.iter_lines()):
                 if event == events.DONE:
                     ended = True
@@ -189,7 +196,7 @@ class Client:
                     if sound:
                         chunks.append(Chunk(time.perf_counter() - start, base64.b64decode(sound)))
                     elif delta.get("content") and event.get("modality") != "audio":
-                        texts.append(delta["content"])
+                        texts.append(_text(delta["content"]))
         if not ended:
             raise UnreachableError("the stream ended without [DONE]")
         seconds = time.perf_counter() - start
@@ -218,9 +225,29 @@ class Client:
 
 def _json(body: bytes) -> Any:
     try:
-        return json.loads(body)
+        return documents.parse_json(body)
     except ValueError as error:
-        raise ClientError(f"the answer is not JSON: {body[:80]!r}") from error
+        raise MalformedError(f"the answer is not JSON: {body[:80]!r}") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{json.dumps(value)[:80]} where a text belongs")
+    return value
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if value in (None, "") else _text(value)
+
+
+@contextmanager
+def _shape(what: str) -> Iterator[None]:
+    """Turn what reading an answer of another shape raises into a `MalformedError`."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        detail = f"no {error}" if isinstance(error, KeyError) else f"{error}"
+        raise MalformedError(f"{what} answers in another shape than OpenAI's API ({detail})") from error
 
 
 @contextmanager
@@ -231,5 +258,5 @@ def _one_line_errors() -> Iterator[None]:
         raise TimedOutError(f"no answer in time ({type(error).__name__})") from error
     except httpx.TransportError as error:
         raise UnreachableError(str(error) or type(error).__name__) from error
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise ClientError(str(error)) from error

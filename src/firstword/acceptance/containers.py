@@ -4,10 +4,11 @@ Decoders hide what matters here: they fill in a cut end, trust a header, or resa
 decodes to 48 kHz). So the headers are read directly.
 """
 
-import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from firstword import documents
 
 STREAMED_SIZE = 0xFFFFFFFF
 _MPEG_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
@@ -71,7 +72,7 @@ def _text(body: bytes) -> Container | None:
     if not all(character.isprintable() or character in "\r\n\t" for character in text):
         return None
     try:
-        json.loads(body)
+        documents.parse_json(body)
     except ValueError:
         return Container("text")
     return Container("json")

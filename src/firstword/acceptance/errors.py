@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from firstword import documents
+
 
 class ClientError(Exception):
     """No answer was had; the message is one line."""
@@ -14,6 +16,10 @@ class UnreachableError(ClientError):
 
 class TimedOutError(ClientError):
     """The server took the request and did not answer in time."""
+
+
+class MalformedError(ClientError):
+    """The server answered, but not in the shape that the API has."""
 
 
 class ApiError(ClientError):
@@ -50,7 +56,7 @@ class ApiError(ClientError):
     def from_body(cls, status: int, body: bytes) -> "ApiError":
         """Read OpenAI's ``{"error": {"message", "type", "param", "code"}}``, or keep the body's first line."""
         try:
-            return cls.from_object(status, json.loads(body))
+            return cls.from_object(status, documents.parse_json(body))
         except ValueError:
             lines = body.decode("utf-8", "replace").strip().splitlines() or ["(empty body)"]
             return cls(status, lines[0][:300])

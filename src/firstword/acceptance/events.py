@@ -1,8 +1,9 @@
 """Server-sent events. Standard library only."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
+
+from firstword import documents
 
 DONE = "[DONE]"
 
@@ -28,4 +29,4 @@ def read(lines: Iterable[str]) -> Iterator[Any]:
 
 
 def _decode(data: str) -> Any:
-    return DONE if data == DONE else json.loads(data)
+    return DONE if data == DONE else documents.parse_json(data)

@@ -1,5 +1,6 @@
 """What an engine's ``/metrics`` tell of its load and its progress. Standard library only."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -50,6 +51,8 @@ def read(text: str) -> Load:
         try:
             value = float(number)
         except ValueError:
+            continue
+        if not math.isfinite(value):  # what has no value yet
             continue
         values[name] = values.get(name, 0.0) + value
         if name == _SUCCESSES and 'finished_reason="stop"' in labels:

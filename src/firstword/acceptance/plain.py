@@ -20,17 +20,34 @@ def get(url: str, path: str, *, timeout: float, api_key: str | None = None) -> t
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     connection = kind(host, port, timeout=timeout)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {api_key}"} if api_key else {})
+        connection.request("GET", path, headers=authorization(api_key))
         response = connection.getresponse()
         return response.status, response.read()
     except TimeoutError as error:
         raise TimedOutError(f"no answer to {path} within {timeout:g} s") from error
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:
         raise UnreachableError(f"no host is called {host}") from error
     except (OSError, http.client.HTTPException) as error:
         raise UnreachableError(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
     finally:
         connection.close()
+
+
+def authorization(api_key: str | None) -> dict[str, str]:
+    """Return the headers that carry a key; none for no key.
+
+    Raises:
+        FirstwordError: No header can carry it. It is not shown.
+    """
+    if not api_key:
+        return {}
+    if not all("!" <= character <= "~" for character in api_key):
+        raise FirstwordError(
+            "the API key holds a space, a line's end or another character that no HTTP header carries",
+            mend="set FIRSTWORD_API_KEY to the key alone, in printable ASCII",
+            code=Exit.USAGE,
+        )
+    return {"Authorization": f"Bearer {api_key}"}
 
 
 def address(url: str) -> tuple[bool, str, int]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from firstword.acceptance.asking import Report
 
 
+LONGEST = 1e6  # seconds; sockets take no more than 24 days
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``firstword probe`` takes."""
     limits = readiness.Limits()
@@ -57,6 +60,13 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         FirstwordError: Not ready, or a bad answer.
     """
+    for name, least in (("timeout", 0.001), ("wait", 0.0), ("fresh", 0.0), ("stall", 0.0)):
+        if not least <= getattr(args, name) <= LONGEST:  # neither does NaN
+            raise FirstwordError(
+                f"--{name} is {getattr(args, name):g} s",
+                mend=f"pass --{name} with {least:g} to {LONGEST:g} seconds",
+                code=Exit.USAGE,
+            )
     server = Server(
         args.url,
         model=args.model,
@@ -177,6 +187,8 @@ def _wait(
         try:
             server.health()
         except FirstwordError as error:
+            if error.code != Exit.NOT_READY:
+                raise
             last = error
         else:
             if on_progress:

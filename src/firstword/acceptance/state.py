@@ -93,18 +93,30 @@ def load(path: Path) -> State | None:
 
 
 def save(path: Path, state: State) -> None:
-    """Write ``state`` so that a reader sees the old or the new one, never a half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write ``state`` so that a reader sees the old or the new one, never a half.
+
+    Where it cannot be written (a full disk), the next check asks a real request again: that costs time, not the engine.
+    """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(json.dumps(asdict(state)) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def asking(path: Path, patience: float = 0.0) -> Iterator[bool]:
     """Hold the right to send real requests; yields False when another probe holds it longer than ``patience`` s."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.with_suffix(".lock").open("w")
+    except OSError:  # nothing can be written there: two probes may then ask at once
+        yield True
+        return
+    with file:
         yield _locked(file.fileno(), time.monotonic() + patience)
 
 

@@ -96,6 +96,10 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 
+# What a client asked for says nothing of the engine, and may say anything.
+_ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/\d(?:\.\d)?" \d{3}\b')
+
+
 @dataclass
 class LastWords:
     """Collects the most telling line of an engine's output."""
@@ -106,6 +110,8 @@ class LastWords:
 
     def read(self, line: str) -> None:
         """Take one line of output."""
+        if _ACCESS.search(line):
+            return
         for pattern in PATTERNS:
             if self.best is not None and pattern.rank >= self.best.rank:
                 continue

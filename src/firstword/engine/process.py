@@ -59,11 +59,19 @@ class EngineProcess:
 
     def _read(self, stream: IO[bytes]) -> None:
         for raw in stream:
-            self._on_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
+            try:
+                self._on_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
+            except Exception:  # noqa: S112  # whoever takes the lines may fail; an engine that nobody reads would hang
+                continue
 
     def drain(self, seconds: float = 2.0) -> None:
         """Wait until the output has been read to its end, at most ``seconds``: a worker may still hold the pipe."""
         self._reader.join(seconds)
+
+    def listens_on(self, port: int) -> bool:
+        """Return whether the child, or one that it started, listens on a TCP port; another's server does not count."""
+        sockets = _listening(port)
+        return any(sockets & _sockets(pid) for pid in [self.pid, *descendants(self.pid)])
 
     def signal(self, number: int) -> None:
         """Send a signal to the child and to all it started."""
@@ -116,6 +124,32 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def _listening(port: int) -> set[str]:
+    """Return the listening TCP sockets on a port, as links in ``/proc/PID/fd`` name them."""
+    found = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table, encoding="ascii") as file:  # noqa: PTH123
+                rows = [line.split() for line in file][1:]
+        except OSError:
+            continue
+        found |= {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port}
+    return found
+
+
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            try:
+                found.add(os.readlink(f"/proc/{pid}/fd/{name}"))  # noqa: PTH115
+            except OSError:
+                continue
+    except OSError:
+        pass
+    return found
+
+
 def _reap(deadline: float) -> None:
     """Collect ended children until none is left or the deadline has passed."""
     while time.monotonic() < deadline:
@@ -128,6 +162,9 @@ def _reap(deadline: float) -> None:
 
 
 def echo(line: str) -> None:
-    """Print one line of an engine's output on stdout, at once."""
-    sys.stdout.write(line + "\n")
+    """Print one line of an engine's output on stdout, at once, as far as stdout can write it."""
+    try:
+        sys.stdout.write(line + "\n")
+    except UnicodeEncodeError:
+        sys.stdout.write(line.encode("ascii", "backslashreplace").decode() + "\n")
     sys.stdout.flush()

@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import sys
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,6 +107,7 @@ def run(args: argparse.Namespace) -> int:
         still_answers=still_answers,
         timing=supervisor.Timing(start=args.start_timeout, first_answer=args.answer_timeout, stall=args.stall_timeout),
         say=say,
+        port=args.port,
     )
     try:
         return engine.run()
@@ -137,6 +139,9 @@ def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: i
         # Reference audio by URL is closed; data URLs and uploads remain.
         "--allowed-media-domains",
         "invalid.",
+        # Unknown routes and methods answer in OpenAI's error shape too.
+        "--middleware",
+        "firstword.engine.error_shape.ErrorShape",
     ]
 
 
@@ -173,10 +178,17 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     from firstword.engine import config as configs
     from firstword.engine import models
     from firstword.engine.preflight import Probes
+    from firstword.engine.preflight.installed import Installed
+    from firstword.engine.preflight.machine import no_driver
 
+    gpus = Probes().devices("cuda")
+    built_for = Installed(Path(sysconfig.get_paths()["purelib"])).built_for
+    if built_for == "cuda" and not gpus and not args.print_config:
+        # Before a download of many gigabytes, which the preflight comes after.
+        raise no_driver()
     speaks = not (args.shape or "").startswith("asr")
     checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
-    shape = args.shape or configs.choose_shape(checkpoint.family, Probes().devices("cuda"))
+    shape = args.shape or configs.choose_shape(checkpoint.family, gpus, built_for=built_for)
     return checkpoint, configs.load(checkpoint.family, shape)
 
 

@@ -47,6 +47,7 @@ class Supervisor:
         record: JSON file that tells others of this engine (pid, started_at, url, model, ready_at); removed at the end.
         about: What to write there beside pid and times (url, model).
         alive: Returns True once the server listens.
+        port: Where; a server of somebody else that answers there is not waited on. None trusts whoever answers.
         first_answer: Asks for the first real answer; raises FirstwordError when it is bad or none comes.
         still_answers: Returns None while the engine answers, else the cause in one line.
         timing: See `Timing`.
@@ -65,11 +66,12 @@ class Supervisor:
         still_answers: Callable[[], str | None],
         timing: Timing,
         say: Callable[[str], None],
+        port: int | None = None,
     ) -> None:
         self._command, self._environment = command, environment
         self._record, self._about = record, dict(about)
         self._alive, self._first_answer, self._still_answers = alive, first_answer, still_answers
-        self._timing, self._say = timing, say
+        self._timing, self._say, self._port = timing, say, port
         self._words = LastWords()
         self._asked_to_stop = threading.Event()
         self._stop_signal = 0
@@ -128,7 +130,7 @@ class Supervisor:
         deadline = time.monotonic() + self._timing.start
         while not self._asked_to_stop.wait(0.25):
             self._raise_if_ended(engine)
-            if self._alive():
+            if self._alive() and (self._port is None or engine.listens_on(self._port)):
                 return
             if time.monotonic() > deadline:
                 raise FirstwordError(

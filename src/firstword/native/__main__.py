@@ -2,7 +2,9 @@
 
 import argparse
 import importlib
+import signal
 import sys
+from types import FrameType
 
 from firstword.errors import FirstwordError
 
@@ -25,6 +27,8 @@ def main(argv: list[str]) -> int:
         split = rest.index("--")
         rest = [*rest[:split], "--pytest", *rest[split + 1 :]]
     options = parser.parse_args(rest)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     try:
         return int(module.run(options))
     except FirstwordError as error:
@@ -32,6 +36,11 @@ def main(argv: list[str]) -> int:
         return int(error.code)
     except KeyboardInterrupt:
         return 130
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """Leave as by an exception, so that what was begun is undone."""
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,13 +107,21 @@ def require_free(engine: Engine) -> None:
             ) from error
 
 
-def stop_all(seconds: float = 40.0) -> list[str]:
-    """Stop every engine started here, and return their models. SIGTERM first; SIGKILL for what is left."""
+def stop_all(seconds: float = 40.0, *, only: Collection[int] | None = None) -> list[str]:
+    """Stop what was started here, and return its models. SIGTERM first; SIGKILL for what is left.
+
+    Args:
+        seconds: From one to the other.
+        only: The ports of those to stop; None for all.
+    """
     stopped = []
     run = paths.home() / "run"
     for file in sorted(run.glob("started-*.json")):
         told = _read(file)
-        engine = Engine(str(told.get("model", "?")), int(file.stem.rpartition("-")[2]))
+        port = file.stem.rpartition("-")[2]
+        if not port.isdecimal() or (only is not None and int(port) not in only):
+            continue
+        engine = Engine(str(told.get("model", "?")), int(port))
         pid = engine.supervisor()
         child = _read(engine.record).get("pid")
         if pid is not None:
@@ -152,13 +160,19 @@ def _end(pid: int, seconds: float) -> None:
 
 
 def _kill_session(session: int) -> None:
+    """Kill what is left of an engine's session. Its id may be another's by now, so only our own environments' count."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[3]) == session:
+            if int(fields[3]) == session and _runs_our_python(entry):
                 os.kill(int(entry.name), signal.SIGKILL)
         except (OSError, ValueError, IndexError):
             continue
+
+
+def _runs_our_python(entry: Path) -> bool:
+    program = Path(os.fsdecode((entry / "cmdline").read_bytes().partition(b"\0")[0]))
+    return program.is_absolute() and program.parent.resolve().is_relative_to(paths.home().resolve())
 
 
 def _is_mine(pid: int) -> bool:

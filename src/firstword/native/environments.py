@@ -18,7 +18,7 @@ from pathlib import Path
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
-from firstword.native.console import step
+from firstword.native.console import say, step
 
 # Bytes an engine's environment takes, with room for the wheels while they are unpacked.
 ENGINE_BYTES = 9_000_000_000
@@ -60,7 +60,7 @@ def uv() -> Path:
     """Return the pinned installer, in an environment of its own."""
     folder = paths.home() / "uv"
     lock = requirements("uv")
-    with _locked("uv"):
+    with locked("uv"):
         if _stamp(folder) != (wanted := _digest(lock)):
             shutil.rmtree(folder, ignore_errors=True)
             with step("installing uv"):
@@ -101,7 +101,7 @@ def _ensure(name: str, lock_name: str, finish: Callable[[str, Path, bool], None]
     require_python()
     folder, lock = paths.home() / name, requirements(lock_name)
     wanted = "-".join((_digest(lock, requirements("build"), requirements("uv")), sys.version.split()[0], extra))
-    with _locked(name):
+    with locked(name):
         if _stamp(folder) == wanted and (folder / "bin/python").exists():
             return folder
         _require_room(room if not folder.exists() else room // 4)
@@ -184,10 +184,20 @@ def _require_room(needed: int) -> None:
 
 
 @contextmanager
-def _locked(name: str) -> Iterator[None]:
-    """Let one process at a time make an environment; the others wait and find it made."""
+def locked(name: str, waiting: str | None = None) -> Iterator[None]:
+    """Let one process at a time do something here; the others wait and find it done.
+
+    Args:
+        name: Of what is done.
+        waiting: What to say before a wait.
+    """
     folder = paths.home()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if waiting is not None:
+                say(waiting)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield

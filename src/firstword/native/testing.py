@@ -1,7 +1,8 @@
-"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway, containers.
+"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway.
 
-  scripts/test              everything, as CI does; about thirty-five minutes once the environments are made
-  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
+  scripts/test              as CI does; about thirty minutes once the environments are made
+  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
+  scripts/test containers   the images and compose files on a real Docker engine, as root; CI does not run it yet
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
 A test that does not run is a failure here, unless -- narrows what is asked for.
@@ -18,24 +19,28 @@ from firstword.errors import Exit
 from firstword.native import environments
 from firstword.native.console import say
 
-PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
+PARTS = ("lint", "unit", "patches", "engine", "gateway")
+# Only when named: it installs and starts a Docker engine where none runs.
+ON_REQUEST = ("containers",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/test`` takes."""
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all)")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers"
+    )
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the parts asked for, all of them even when one fails; return 0 only when all passed."""
-    unknown = sorted(set(args.parts) - set(PARTS))
+    unknown = sorted(set(args.parts) - {*PARTS, *ON_REQUEST})
     if unknown:
-        say(f"scripts/test: no part named {', '.join(unknown)}; there are {', '.join(PARTS)}")
+        say(f"scripts/test: no part named {', '.join(unknown)}; there are {', '.join((*PARTS, *ON_REQUEST))}")
         return int(Exit.USAGE)
     environment = environments.dev()
     failed, told = [], []
-    for part in [part for part in PARTS if part in (args.parts or PARTS)]:
+    for part in [part for part in (*PARTS, *ON_REQUEST) if part in (args.parts or PARTS)]:
         started = time.monotonic()
         say(f"==> {part}")
         good = _lint(environment) if part == "lint" else _pytest(environment, part, args.pytest)

@@ -54,7 +54,13 @@ def run(args: argparse.Namespace) -> int:
     wanted = [*behind, gateway]
     if args.status:
         return _tell(wanted)
+    _require_ports([engine.port for engine in wanted])
+    with environments.locked("up", "another scripts/up is at work: waiting for it"):
+        return _start(behind, gateway, args.timeout)
 
+
+def _start(behind: list[Engine], gateway: Gateway, timeout: float) -> int:
+    wanted = [*behind, gateway]
     running = [engine for engine in wanted if engine.supervisor() is not None]
     missing = [engine for engine in wanted if engine not in running]
     for engine in missing:
@@ -63,16 +69,28 @@ def run(args: argparse.Namespace) -> int:
     to_serve = [engine for engine in missing if engine is not gateway]
     for engine in to_serve:
         _checkpoint(environment, engine.model)
+    children: dict[Engine, subprocess.Popen[bytes]] = {}
     try:
-        children = {engine: engines.start(engine, environment, ["--shape", _shape(engine)]) for engine in to_serve}
+        for engine in to_serve:
+            children[engine] = engines.start(engine, environment, ["--shape", _shape(engine)])
         if gateway in missing:
             children[gateway] = front.start(gateway, own, behind)
-        _wait(wanted, children, args.timeout)
+        _wait(wanted, children, timeout)
     except BaseException:
-        engines.stop_all()
+        # What ran before goes on.
+        engines.stop_all(only=[engine.port for engine in missing])
         raise
     print(requests(gateway))
     return int(Exit.OK)
+
+
+def _require_ports(ports: list[int]) -> None:
+    if len(set(ports)) < len(ports) or not all(0 < port < 65536 for port in ports):
+        raise FirstwordError(
+            f"the ports {', '.join(map(str, ports))} will not do",
+            mend="give three different ones from 1 to 65535: --port, --qwen3-tts-port, --step-audio-2-port",
+            code=Exit.USAGE,
+        )
 
 
 def requests(gateway: Gateway) -> str:
@@ -119,6 +137,12 @@ def _wait(wanted: list[Engine], children: "dict[Engine, subprocess.Popen[bytes]]
             code = child.poll()
             if code is not None:
                 progress.end(f"failed: {engine.model}")
+                if code == Exit.OK:
+                    raise FirstwordError(
+                        f"{engine.model} was stopped before it was ready",
+                        mend="run scripts/up again",
+                        code=Exit.NOT_READY,
+                    )
                 say(engines.last_words(engine))
                 raise FirstwordError(
                     f"{engine.model} ended with exit code {code} before it was ready",

@@ -9,6 +9,7 @@ from firstword.patching.environment import installed_version
 from firstword.patching.manifest import Manifest, manifest_path
 from firstword.patching.replacing import replace_all
 from firstword.patching.series import Patch, Series, Sums, sha256
+from firstword.patching.verifying import reapplying, unpatched
 
 
 def apply(series: Series, site_packages: Path, *, partial: bool = False) -> Manifest:
@@ -32,7 +33,7 @@ def apply(series: Series, site_packages: Path, *, partial: bool = False) -> Mani
     """
     distributions = present(series, site_packages, partial=partial)
     manifest = Manifest.of(series, distributions)
-    _refuse_twice(manifest, site_packages)
+    _refuse_twice(series, manifest, site_packages)
     contents: dict[Path, bytes] = {}
     for path, sums in manifest.files.items():
         data = read(site_packages, path)
@@ -81,16 +82,20 @@ def present(series: Series, site_packages: Path, *, partial: bool = False) -> li
     return found
 
 
-def _refuse_twice(manifest: Manifest, site_packages: Path) -> None:
+def _refuse_twice(series: Series, manifest: Manifest, site_packages: Path) -> None:
     old = Manifest.read(site_packages)
     if old is None or _released_again(old, site_packages):
         return
-    if old.series_sha256 == manifest.series_sha256:
-        cause, mend = "this series is already applied to", "nothing to do; `firstword patches verify` checks it"
-    else:
+    cause = f"this series is already applied to {site_packages}"
+    mend = "nothing to do; `firstword patches verify` checks it"
+    if old.series_sha256 != manifest.series_sha256:
         names = " ".join(f"{name}=={version}" for name, version in old.distributions.items())
-        cause, mend = "another series is already applied to", f"reinstall {names}, then run `firstword patches apply`"
-    raise FirstwordError(f"{cause} {site_packages}", mend=mend, code=Exit.PATCHES)
+        cause = f"another series is already applied to {site_packages}"
+        mend = f"reinstall {names}, then run `firstword patches apply`"
+    elif differing := [f"{path} {state}" for path, state in unpatched(site_packages, manifest.files)]:
+        cause = f"this series was applied to {site_packages}, and since then: {'; '.join(differing)}"
+        mend = reapplying(series)
+    raise FirstwordError(cause, mend=mend, code=Exit.PATCHES)
 
 
 def _released_again(old: Manifest, site_packages: Path) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstword import __version__
+from firstword import __version__, documents
 from firstword.errors import Exit, FirstwordError
 from firstword.patching.series import Patch, Series, Sums
 
@@ -74,7 +74,7 @@ class Manifest:
         """
         path = manifest_path(site_packages)
         try:
-            data: Any = {FORMAT: json.loads(path.read_text("utf-8"))}
+            data: Any = {FORMAT: documents.read_json(path)}
             data = data[data[FORMAT]["format"]]  # a KeyError if it is of another format
             return cls(
                 series_sha256=str(data["series_sha256"]),

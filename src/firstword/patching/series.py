@@ -3,13 +3,13 @@
 import datetime
 import email.parser
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from firstword import documents
 from firstword.errors import Exit, FirstwordError
 from firstword.patching.diffs import FileChange, parse
 
@@ -250,7 +250,7 @@ def _check_stray(root: Path, names: Iterable[str]) -> None:
 
 def _load_checksums(root: Path) -> dict[str, dict[str, Sums]]:
     try:
-        data = json.loads((root / CHECKSUMS).read_text("utf-8"))
+        data = documents.read_json(root / CHECKSUMS)
         return {
             distribution: {path: Sums(str(s["before"]), str(s["after"])) for path, s in files.items()}
             for distribution, files in data.items()

@@ -1,5 +1,6 @@
 """Is an environment patched as this checkout's series says?"""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,9 +8,7 @@ from firstword import paths
 from firstword.errors import FirstwordError
 from firstword.patching.environment import installed_version
 from firstword.patching.manifest import Manifest, manifest_path
-from firstword.patching.series import Series, load_series, sha256
-
-_REAPPLY = "reinstall {names}, then run `firstword patches apply`"
+from firstword.patching.series import Series, Sums, load_series, sha256
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def verify(site_packages: Path, series: Series | None = None) -> list[Problem]:
                 f"run `firstword patches apply --site-packages {site_packages}`",
             )
         ]
-    reapply = _REAPPLY.format(names=" ".join(f"{name}=={version}" for name, version in series.versions.items()))
+    reapply = reapplying(series)
     problems = []
     if manifest.series_sha256 != series.sha256:
         problems.append(Problem(f"{manifest_path(site_packages)} is of another series than {series.root}", reapply))
@@ -52,10 +51,22 @@ def verify(site_packages: Path, series: Series | None = None) -> list[Problem]:
                     f"install {distribution}=={wanted}",
                 )
             )
-    for path, sums in series.sums.items():
+    return problems + [Problem(f"{path} {state}", reapply) for path, state in unpatched(site_packages, series.sums)]
+
+
+def reapplying(series: Series) -> str:
+    """Return what mends an environment whose files are no more as `apply` left them."""
+    names = " ".join(f"{name}=={version}" for name, version in series.versions.items())
+    return f"reinstall {names}, then run `firstword patches apply`"
+
+
+def unpatched(site_packages: Path, files: Mapping[str, Sums]) -> Iterator[tuple[str, str]]:
+    """Yield each file that is not as the series makes it, and how it differs."""
+    for path, sums in files.items():
         file = site_packages / path
         found = sha256(file.read_bytes()) if file.is_file() else None
         if found != sums.after:
-            state = {None: "is missing", sums.before: "is not patched"}.get(found, "was changed after it was patched")
-            problems.append(Problem(f"{path} {state}", reapply))
-    return problems
+            yield (
+                path,
+                {None: "is missing", sums.before: "is not patched"}.get(found, "was changed after it was patched"),
+            )

@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
                 keep=_keeper(args.out, model),
                 others={name: kinds_ for name, kinds_ in what.items() if name != model},
                 ask_as=lambda name: Client(args.url, key, args.timeout, model=name),
+                # Of the models here, the one that listens.
+                has_one_voice=kinds.TRANSCRIPTION in what[model],
             )
             for result in run_checks(trial, what[model], only=args.check):
                 results.append(result)

@@ -59,7 +59,11 @@ def _conversation(trial: Trial, *, stream: bool) -> Reply:
         {"role": "assistant", "content": "<tts_start>"},
     ]
     ask = trial.client.chat_stream if stream else trial.client.chat
-    return ask(messages, modalities=["audio"], continue_final_message=True, add_generation_prompt=False, seed=1)
+    # Streamed as WAV, each piece would be a file of its own.
+    fields = {"audio": {"format": "pcm16"}} if stream else {}
+    return ask(
+        messages, modalities=["audio"], continue_final_message=True, add_generation_prompt=False, seed=1, **fields
+    )
 
 
 def _spoken(trial: Trial, reply: Reply, *, streamed: bool) -> str:

@@ -38,6 +38,7 @@ class Trial:
         keep: Called with a file's name and its bytes.
         others: The model ids of the stack with what each is for.
         ask_as: Returns a client for another model of the stack.
+        has_one_voice: Whether every name it lists is the same voice.
     """
 
     client: Client
@@ -48,6 +49,7 @@ class Trial:
     keep: Callable[[str, bytes], None]
     others: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ask_as: Callable[[str], Client] | None = None
+    has_one_voice: bool = False
 
     @property
     def is_synthetic(self) -> bool:

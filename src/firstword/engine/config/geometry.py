@@ -1,12 +1,12 @@
 """What a checkpoint's size follows from: its language model's shape and the bytes of its weights."""
 
-import json
 import wave
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstword import documents
 from firstword.errors import Exit, FirstwordError
 
 # vLLM-Omni's own voice for Step-Audio-2 lasts 9.04 s, at 50 mel frames a second.
@@ -55,20 +55,11 @@ def of_checkpoint(path: Path, family: str) -> Geometry:
     """
     file = path / "config.json"
     try:
-        config = json.loads(file.read_text())
+        config = documents.read_json(file)
         model = config["talker_config" if family == "qwen3-tts" else "text_config"]
-        heads = int(model["num_attention_heads"])
         return _geometry(
             family,
-            {
-                "layers": model["num_hidden_layers"],
-                # Step-Audio-2's own configuration class calls it groups.
-                "kv_heads": model.get("num_key_value_heads") or model.get("num_attention_groups") or heads,
-                "head_dim": model.get("head_dim") or model["hidden_size"] // heads,
-                "hidden": model["hidden_size"],
-                "intermediate": model["intermediate_size"],
-                "vocabulary": model["vocab_size"],
-            },
+            _architecture(model),
             {str(p.relative_to(path)): p.stat().st_size for p in path.rglob("*") if p.is_file()},
             _prompt_frames(path),
         )
@@ -86,6 +77,36 @@ def of_checkpoint(path: Path, family: str) -> Geometry:
         ) from error
 
 
+def _architecture(model: Mapping[str, Any]) -> dict[str, int]:
+    """Return `Geometry`'s fields from ``layers`` to ``vocabulary``.
+
+    Raises:
+        KeyError: A number is missing.
+        ValueError: One is no whole number above 0.
+    """
+
+    def count(*names: str) -> int:
+        name = next((name for name in names if model.get(name) is not None), names[0])
+        value = model[name]
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{name} is {value!r}")
+        return value
+
+    heads = count("num_attention_heads")
+    hidden = count("hidden_size")
+    if model.get("head_dim") is None and hidden < heads:
+        raise ValueError(f"hidden_size {hidden} for {heads} num_attention_heads")
+    return {
+        "layers": count("num_hidden_layers"),
+        # Step-Audio-2's own configuration class calls it groups.
+        "kv_heads": count("num_key_value_heads", "num_attention_groups", "num_attention_heads"),
+        "head_dim": hidden // heads if model.get("head_dim") is None else count("head_dim"),
+        "hidden": hidden,
+        "intermediate": count("intermediate_size"),
+        "vocabulary": count("vocab_size"),
+    }
+
+
 def of_sizes(family: str, architecture: Mapping[str, int], sizes: Mapping[str, int]) -> Geometry:
     """Return the sizes of a checkpoint that is not here yet.
 
@@ -99,10 +120,13 @@ def of_sizes(family: str, architecture: Mapping[str, int], sizes: Mapping[str, i
 
 def _prompt_frames(path: Path) -> int:
     """Return the length of the checkpoint's own prompt voice, which comes before vLLM-Omni's."""
+    file = path / "assets" / "default_female.wav"
+    if not file.is_file():
+        return PROMPT_FRAMES
     try:
-        with wave.open(str(path / "assets" / "default_female.wav")) as voice:
+        with wave.open(str(file)) as voice:
             return int(voice.getnframes() * 50 // voice.getframerate())
-    except (OSError, EOFError, wave.Error):
+    except (OSError, EOFError, ArithmeticError, wave.Error):
         return PROMPT_FRAMES
 
 

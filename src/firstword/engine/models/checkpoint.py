@@ -1,11 +1,11 @@
 """A checkpoint folder: what it is, and whether it is whole."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firstword.engine.models.weights import safetensors_fault
+from firstword import documents
+from firstword.engine.models.weights import safetensors_fault, shards
 from firstword.errors import Exit, FirstwordError
 
 # What a checkpoint can do, by family. A Qwen3-TTS checkpoint speaks with its own voices, with a voice made from
@@ -91,21 +91,25 @@ def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
     the files in token2wav/ are not asked for: recognition alone reads none of them.
     """
     wanted = [name for name in REQUIRED[family] if speaks or not name.startswith("token2wav/")]
-    found = [f"{name} is missing" for name in wanted if not (path / name).is_file()]
+    absent = [name for name in wanted if not (path / name).is_file()]
+    found = [f"{name} {documents.state(path / name)}" for name in absent]
     index = path / "model.safetensors.index.json"
     if index.is_file():
-        shards = sorted(set(_json(index).get("weight_map", {}).values()))
-        weights = [path / shard for shard in shards]
+        try:
+            weights = [path / shard for shard in sorted(set(shards(index).values()))]
+        except (OSError, ValueError) as error:
+            found.append(f"{index.name} is no index: {error}")
+            weights = []
     else:
         weights = sorted(path.glob("*.safetensors")) or [path / "model.safetensors"]
     if family == "qwen3-tts":
         weights.append(path / "speech_tokenizer" / "model.safetensors")
     for file in weights:
         name = file.relative_to(path).as_posix()
-        if f"{name} is missing" in found:
+        if name in absent:
             continue
         if not file.is_file():
-            found.append(f"{name} is missing")
+            found.append(f"{name} {documents.state(file)}")
         elif fault := safetensors_fault(file):
             found.append(f"{name}: {fault}")
     return found
@@ -128,7 +132,7 @@ def require_whole(path: Path, family: str, *, speaks: bool = True) -> None:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        data = json.loads(file.read_text())
+        data = documents.read_json(file)
     except FileNotFoundError as error:
         raise FirstwordError(
             f"{file.parent} holds no {file.name}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE

@@ -6,12 +6,12 @@ verified against the hub (in firstword's own folder of models), one equal to a f
 checkpoints carry such files), and one whose sha256 the user has named in ``FIRSTWORD_TRUST_CODE`` after reading it.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import firstword
+from firstword import documents
 from firstword.engine.models import catalog, locks
 from firstword.engine.models.digests import digest
 from firstword.engine.models.folders import models_folder
@@ -31,7 +31,16 @@ def require_known(folder: Path) -> None:
             mend="put that code into the folder, and name it without the part before --",
             code=Exit.CHECKSUM,
         )
-    found = {path: digest(path).sha256 for path in sorted(folder.rglob("*.py"))}
+    files = [path for path in sorted(folder.rglob("*.py")) if not path.is_dir()]
+    for path in files:
+        state = documents.state(path)
+        if state and state != "is empty":
+            raise FirstwordError(
+                f"{path.relative_to(folder)} in {folder} {state}",
+                mend="put the file there, or remove it",
+                code=Exit.CHECKPOINT_INCOMPLETE,
+            )
+    found = {path: digest(path).sha256 for path in files}
     if not found:
         return
     known = _trusted() | _locked() | _downloaded(folder) | _shipped()
@@ -48,11 +57,13 @@ def require_known(folder: Path) -> None:
 def _borrowed(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each ``auto_map`` entry that names another repository, whose code no check of this folder would see."""
     for file in sorted(folder.glob("*.json")):
+        if not file.is_file():
+            continue
         if file.stat().st_size > 1_000_000 and "config" not in file.name:  # vocabularies and tokenizers
             continue
         try:
-            data = json.loads(file.read_text())
-        except ValueError:
+            data = documents.read_json(file)
+        except (OSError, ValueError):
             continue
         mapping = data.get("auto_map") if isinstance(data, dict) else None
         if isinstance(mapping, dict):

@@ -8,6 +8,8 @@ A file is transferred under ``.partial/`` in that folder, read once more, compar
 so an interrupted download leaves nothing that counts as complete, and the next one goes on where it stopped.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
 import queue
@@ -22,6 +24,7 @@ from firstword.engine.models import hub, verify
 from firstword.engine.models.digests import difference, digest
 from firstword.engine.models.locks import Expected, Lock
 from firstword.engine.models.progress import Progress, Report, Stopped
+from firstword.engine.models.record import NAME as RECORD
 from firstword.engine.models.record import Record
 from firstword.errors import Exit, FirstwordError
 
@@ -40,37 +43,76 @@ def download(lock: Lock, folder: Path, *, report: Report, repair: bool = False) 
         repair: Replace files that differ; otherwise they are an error.
 
     Raises:
-        FirstwordError: Files differ, the hub fails or disagrees with the lock, or the disk is too small.
+        FirstwordError: Files differ, the hub fails or disagrees with the lock, the disk is too small, or the folder
+            cannot be written to.
     """
+    try:
+        _make(folder)
+        with _alone(folder, report), hub.quiet():
+            begun = any(folder.iterdir())
+            try:
+                _complete(lock, folder, report, repair=repair)
+            except BaseException:
+                if not begun:
+                    _remove_unused(folder)
+                raise
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise FirstwordError(
+            f"{lock.name}: cannot write to {error.filename or folder}: {error.strerror or error}",
+            mend="free space there, then run the same command"
+            if full
+            else "make it writable, or set FIRSTWORD_HOME to a folder elsewhere",
+            code=Exit.DISK_FULL if full else Exit.DOWNLOAD,
+        ) from error
+
+
+def _make(folder: Path) -> None:
+    if not folder.is_dir() and (folder.exists() or folder.is_symlink()):
+        raise FirstwordError(
+            f"{folder} is a {'file' if folder.exists() else 'link to nothing'}, and a model's folder belongs there",
+            mend=f"rm {folder}, then run the same command",
+            code=Exit.DOWNLOAD,
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder, report), hub.quiet():
-        record = Record.load(folder, lock)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove what a download that brought nothing has made: a folder without a model is no damaged model."""
+    with contextlib.suppress(OSError):
+        files = [path for path in folder.rglob("*") if not path.is_dir()]
+        if all(path.name == RECORD or path.stat().st_size == 0 for path in files):
+            shutil.rmtree(folder)
+
+
+def _complete(lock: Lock, folder: Path, report: Report, *, repair: bool) -> None:
+    record = Record.load(folder, lock)
+    files = verify.expected(lock, record)
+    if files is None or not all((folder / path).is_file() for path in files):
+        report(f"asking {hub.shown()} for {lock.repository} at {lock.revision[:12]}")
+        listed = hub.listing(lock)
+        if record.listing not in (None, listed):
+            _refuse_change(lock, record.listing or {}, listed)
+        record.listing = listed
         files = verify.expected(lock, record)
-        if files is None or not all((folder / path).is_file() for path in files):
-            report(f"asking {hub.endpoint()} for {lock.repository} at {lock.revision[:12]}")
-            listed = hub.listing(lock)
-            if record.listing not in (None, listed):
-                _refuse_change(lock, record.listing or {}, listed)
-            record.listing = listed
-            files = verify.expected(lock, record)
-        assert files is not None
-        state = verify.check(folder, files, record)
-        wanted = list(state.missing)
-        if repair:
-            wanted += [files[path] for path in state.damaged]
-            state.damaged.clear()
-        record.save()
-        state.missing.clear()
-        verify.require_whole(lock.name, folder, state)
-        if wanted:
-            _bring(lock, folder, wanted, record, report)
-        shutil.rmtree(folder / _PARTIAL, ignore_errors=True)
+    assert files is not None
+    state = verify.check(folder, files, record)
+    wanted = list(state.missing)
+    if repair:
+        wanted += [files[path] for path in state.damaged]
+        state.damaged.clear()
+    record.save()
+    state.missing.clear()
+    verify.require_whole(lock.name, folder, state)
+    if wanted:
+        _bring(lock, folder, wanted, record, report)
+    shutil.rmtree(folder / _PARTIAL, ignore_errors=True)
 
 
 def _refuse_change(lock: Lock, before: dict[str, Expected], now: dict[str, Expected]) -> None:
     changed = sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
     raise FirstwordError(
-        f"{hub.endpoint()} lists other files of {lock.repository} at {lock.revision[:12]} than at the first download: "
+        f"{hub.shown()} lists other files of {lock.repository} at {lock.revision[:12]} than at the first download: "
         + ", ".join(changed),
         mend="unset HF_ENDPOINT; a commit does not change, so one of the two answers was false",
         code=Exit.CHECKSUM,
@@ -124,7 +166,7 @@ def _transfer(lock: Lock, file: Expected, part: Path, progress: Progress) -> str
         part.unlink()
         if not continued:
             raise FirstwordError(
-                f"{file.path} of {lock.repository} {fault}, as {hub.endpoint()} sent it",
+                f"{file.path} of {lock.repository} {fault}, as {hub.shown()} sent it",
                 mend="run the same command again; if it says so again, unset HF_ENDPOINT",
                 code=Exit.CHECKSUM,
             )

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from firstword.engine.models.locks import Expected, Lock, is_safe
 from firstword.engine.models.progress import Progress
@@ -21,8 +21,39 @@ _SKIPPED = (".md", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".mp4", ".pdf")
 
 
 def endpoint() -> str:
-    """Return the hub's address: ``HF_ENDPOINT``, else the public hub."""
-    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+    """Return the hub's address: ``HF_ENDPOINT``, else the public hub. It may hold a password; see `shown`.
+
+    Raises:
+        FirstwordError: ``HF_ENDPOINT`` is no address.
+    """
+    address = (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+    _parts(address)
+    return address
+
+
+def shown() -> str:
+    """Return the hub's address as messages may show it: without a user's name and password.
+
+    Raises:
+        FirstwordError: ``HF_ENDPOINT`` is no address.
+    """
+    parts = _parts(endpoint())
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def _parts(address: str) -> SplitResult:
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good:  # the value stays unsaid: it may hold a password
+        raise FirstwordError(
+            "HF_ENDPOINT is not the http or https address of a hub",
+            mend="set it to one such as https://huggingface.co, or unset it",
+            code=Exit.USAGE,
+        )
+    return parts
 
 
 def is_offline() -> bool:
@@ -49,7 +80,7 @@ def listing(lock: Lock) -> dict[str, Expected]:
             continue
         if not is_safe(path) or item.size is None:
             raise FirstwordError(
-                f"{endpoint()} lists a file {path!r} of {lock.repository} that cannot be stored",
+                f"{shown()} lists a file {path!r} of {lock.repository} that cannot be stored",
                 mend="unset HF_ENDPOINT, or ask its operator",
                 code=Exit.CHECKSUM,
             )
@@ -66,7 +97,7 @@ def listing(lock: Lock) -> dict[str, Expected]:
         else:
             continue
         raise FirstwordError(
-            f"{path} of {lock.repository} at {lock.revision[:12]}: {endpoint()} {fault}",
+            f"{path} of {lock.repository} at {lock.revision[:12]}: {shown()} {fault}",
             mend="unset HF_ENDPOINT; if the public hub says so too, the lock in configs/models/ is wrong",
             code=Exit.CHECKSUM,
         )
@@ -99,7 +130,7 @@ def fetch(lock: Lock, file: Expected, part: Path, progress: Progress) -> None:
     _require_revision(lock, metadata.commit_hash, file.path)
     if metadata.size != file.size:
         raise FirstwordError(
-            f"{file.path} of {lock.repository} at {lock.revision[:12]}: {endpoint()} says {metadata.size} bytes "
+            f"{file.path} of {lock.repository} at {lock.revision[:12]}: {shown()} says {metadata.size} bytes "
             f"instead of {file.size}",
             mend="unset HF_ENDPOINT, or try again",
             code=Exit.CHECKSUM,
@@ -129,9 +160,16 @@ def in_cache(lock: Lock, file: Expected) -> Path | None:
 
 
 def _require_revision(lock: Lock, revision: str | None, what: str) -> None:
+    if revision is None:
+        raise FirstwordError(
+            f"{shown()} does not say which revision of {lock.repository} it answers for ({what}): it is no model hub, "
+            "or the network's login page answers",
+            mend="check the network and HF_ENDPOINT, then run the same command: what is here already is kept",
+            code=Exit.DOWNLOAD,
+        )
     if revision != lock.revision:
         raise FirstwordError(
-            f"{endpoint()} answers for revision {revision} of {lock.repository} ({what}), not for {lock.revision}",
+            f"{shown()} answers for revision {revision} of {lock.repository} ({what}), not for {lock.revision}",
             mend="unset HF_ENDPOINT, or ask its operator; a mirror must serve the revision that is asked for",
             code=Exit.CHECKSUM,
         )
@@ -139,14 +177,17 @@ def _require_revision(lock: Lock, revision: str | None, what: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep httpx from logging addresses while the context lasts: signed ones let anybody fetch the file."""
-    logger = logging.getLogger("httpx")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
+    """Keep addresses out of the log while the context lasts: signed ones let anybody fetch the file."""
+    # huggingface_hub warns of each retry, with the address.
+    quieter = {logging.getLogger("httpx"): logging.WARNING, logging.getLogger("huggingface_hub"): logging.ERROR}
+    before = {logger: logger.level for logger in quieter}
+    for logger, level in quieter.items():
+        logger.setLevel(level)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in before.items():
+            logger.setLevel(level)
 
 
 @contextmanager
@@ -155,7 +196,8 @@ def _failures(what: str) -> Iterator[None]:
     import httpx
     from huggingface_hub import errors
 
-    host = urlsplit(endpoint()).hostname or endpoint()
+    host = _parts(endpoint()).hostname
+    assert host
     again = "check the network and HF_ENDPOINT, then run the same command: what is here already is kept"
     try:
         yield
@@ -172,6 +214,13 @@ def _failures(what: str) -> Iterator[None]:
     except (httpx.HTTPError, errors.FileMetadataError) as error:
         raise FirstwordError(
             f"{what}: no usable answer from {host} ({type(error).__name__})", mend=again, code=Exit.DOWNLOAD
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # from the library, reading the answer
+        raise FirstwordError(
+            f"{what}: {host} answered something else than a model hub does ({type(error).__name__}); "
+            "it may be the network's login page",
+            mend=again,
+            code=Exit.DOWNLOAD,
         ) from None
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

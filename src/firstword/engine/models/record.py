@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from firstword import documents
 from firstword.engine.models.locks import Expected, Lock
 
 NAME = ".firstword.json"
@@ -98,7 +99,7 @@ def stat(path: Path) -> list[int]:
 
 def _read(folder: Path) -> dict[str, Any] | None:
     try:
-        data = json.loads((folder / NAME).read_text())
+        data = documents.read_json(folder / NAME)
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) and data.get("format") == _FORMAT else None

@@ -1,17 +1,39 @@
 """Tell from headers whether weight files are whole: safetensors, PyTorch's zip files and ONNX."""
 
-import json
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from firstword import documents
+from firstword.engine.models.locks import is_safe
+
 # Larger headers than this are no headers: safetensors' own limit is 100 MB.
 _MAX_HEADER = 100_000_000
 
 
+def shards(index: Path) -> dict[str, str]:
+    """Return which file of the checkpoint an index places each tensor in.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no index, or leads out of the checkpoint.
+    """
+    content = documents.read_json(index)
+    places = content.get("weight_map") if isinstance(content, dict) else None
+    if not isinstance(places, dict) or not places:
+        raise ValueError("it holds no weight_map")
+    for name, shard in places.items():
+        if not isinstance(shard, str) or not is_safe(shard) or not shard.endswith(".safetensors"):
+            raise ValueError(f"it places {name} in {shard!r}, which is no safetensors file of the checkpoint")
+    return places
+
+
 def safetensors_fault(path: Path) -> str | None:
     """Return what is wrong with a safetensors file, judged by its header and its size; None when nothing is."""
+    state = documents.state(path)
+    if state and state != "is empty":
+        return f"it {state}"
     size = path.stat().st_size
     try:
         end = 0
@@ -45,7 +67,7 @@ def _header(path: Path) -> dict[str, dict[str, list[int]]]:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= _MAX_HEADER:
             raise ValueError(f"a header of {length} bytes")
-        header = json.loads(file.read(length))
+        header = documents.parse_json(file.read(length))
     header.pop("__metadata__", None)
     return dict(header)
 
@@ -57,7 +79,7 @@ def torch_fault(path: Path) -> str | None:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         return f"it is cut short ({error})"
     return None if any(name.endswith("data.pkl") for name in names) else "it is no file of torch.save"
 

@@ -11,6 +11,7 @@ that mends it. The exit code is the finding's own, or 20 for several of differen
 import argparse
 import json
 import sys
+import sysconfig
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from firstword import paths
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import exit_code
+from firstword.engine.preflight.installed import Installed
 from firstword.engine.preflight.probes import Probes
 from firstword.engine.preflight.requiring import report
 from firstword.engine.preflight.run import run_checks
@@ -29,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", metavar="MODEL", help="a name from `firstword models list`, or a folder")
     parser.add_argument("--shape", help="the deploy config to serve with (default: chosen by the devices present)")
     parser.add_argument("--deploy-config", type=Path, metavar="FILE", help="a deploy config of your own")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: the deploy config's, else what is present")
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="default: the deploy config's, else what the environment is built for"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address the server will listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, help="its port (default: no port is checked)")
     parser.add_argument("--deep", action="store_true", help="import everything for real, read files against checksums")
@@ -69,7 +73,7 @@ def context_of(args: argparse.Namespace) -> Context:
             raise FirstwordError(
                 "--shape and --deploy-config go with a MODEL", mend="name the MODEL, or leave them out", code=Exit.USAGE
             )
-        device = args.device or _present()
+        device = args.device or _built_for()
         return Context(device=device, host=args.host, port=args.port, deep=args.deep, memory=memory)
     folder, family, manifest = locate(args.model)
     deploy_config = args.deploy_config or _deploy_config(family, args)
@@ -114,12 +118,17 @@ def locate(model: str) -> tuple[Path, str, Mapping[str, FilePin] | None]:
 
 def _deploy_config(family: str, args: argparse.Namespace) -> Path:
     from firstword.engine.config import choose_shape, load
+    from firstword.engine.config.files import folder
 
-    if args.shape:
-        return load(family, args.shape).path
-    gpus = [] if args.device == "cpu" else Probes().devices("cuda")
-    return load(family, choose_shape(family, gpus)).path
+    shape = args.shape
+    if not shape:
+        gpus = [] if args.device == "cpu" else Probes().devices("cuda")
+        shape = choose_shape(family, gpus, built_for=args.device or _built_for())
+    try:
+        return load(family, shape).path
+    except ImportError:  # PyYAML or jsonschema; the module check names it
+        return folder(family) / f"{shape}.yaml"
 
 
-def _present() -> str:
-    return "cuda" if Probes().drivers() else "cpu"
+def _built_for() -> str:
+    return Installed(Path(sysconfig.get_paths()["purelib"])).built_for

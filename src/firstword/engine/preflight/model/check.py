@@ -1,15 +1,15 @@
 """The model check: every file that serving reads is there, whole, and the pinned one."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from firstword import documents
 from firstword.engine.models import weights
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.flow_yaml import read_flow_yaml
 from firstword.engine.preflight.integrity import file_digest
-from firstword.engine.preflight.model.files import INDEX, absence, is_there, needed, token2wav_files
+from firstword.engine.preflight.model.files import INDEX, PARSED, absence, is_there, needed, token2wav_files
 from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
 from firstword.errors import Exit, FirstwordError
 
@@ -26,13 +26,15 @@ def model_files(context: Context) -> Iterator[Finding]:
         return
     checker = _Checker(context, model)
     if not model.is_dir():
-        yield checker.finding(model.name, f"there is no folder {model}", START, "OSError: it is no model id either")
+        state = documents.state(model) or "is a file"
+        cause = f"there is no folder {model}" if state == "is missing" else f"{model} {state}, no folder"
+        yield checker.finding(model.name, cause, START, "OSError: it is no model id either")
         return
     missing = list(checker.missing(family))
     yield from missing
-    if not context.model_config and not any(found.subject == "config.json" for found in missing):
-        yield checker.finding("config.json", "config.json is no JSON object", START, "OSError: not a valid JSON file")
-    yield from checker.weights()
+    yield from checker.documents({found.subject for found in missing})
+    yield from checker.geometry(family)
+    yield from checker.weights({found.subject for found in missing})
     if context.speaks:
         yield from checker.token2wav()
     yield from checker.pinned({found.subject for found in missing})
@@ -46,7 +48,11 @@ def _mend(model: Path) -> str:
     if model.name in catalog.SYNTHETIC:
         return f"firstword synthetic {model.name} {model}"
     if model.name in catalog.names():
-        return f"firstword models download {model.name} --repair"
+        if not model.is_dir():
+            first = f"rm {model} && " if model.exists() or model.is_symlink() else ""
+            return f"{first}firstword models download {model.name}"
+        repair = "" if all(path.name.startswith(".") for path in model.iterdir()) else " --repair"
+        return f"firstword models download {model.name}{repair}"
     return f"copy the whole checkpoint to {model}"
 
 
@@ -62,9 +68,12 @@ class _Checker:
     def missing(self, family: str) -> Iterator[Finding]:
         for need in needed(family, self.context.model_config, speaks=self.context.speaks):
             if not any(is_there(self.model, name) for name in need.any_of):
-                name = need.any_of[0]
-                state = "is empty" if (self.model / name).exists() else "is missing from the checkpoint"
-                cause = f"{' or '.join(need.any_of)} {state}: {need.reader} reads it"
+                states = {name: documents.state(self.model / name) or "is missing" for name in need.any_of}
+                name = next((name for name, state in states.items() if state != "is missing"), need.any_of[0])
+                what = f"{' or '.join(need.any_of)} is missing from the checkpoint"
+                if states[name] != "is missing":
+                    what = f"{name} {states[name]}"
+                cause = f"{what}: {need.reader} reads it"
                 yield self.finding(name, cause, need.phase, absence(name))
         if is_there(self.model, "vocab.json") and not any(
             is_there(self.model, name) for name in ("tokenizer.json", "merges.txt")
@@ -72,28 +81,63 @@ class _Checker:
             cause = "merges.txt is missing from the checkpoint: the tokenizer reads it with vocab.json"
             yield self.finding("merges.txt", cause, START, "TypeError in the tokenizer")
 
-    def weights(self) -> Iterator[Finding]:
+    def documents(self, known: set[str]) -> Iterator[Finding]:
+        """Yield a finding for each file that must be a JSON object and is none."""
+        for name in PARSED:
+            state = documents.state(self.model / name)
+            if name in known or state in ("is missing", "is empty"):
+                continue
+            fault = f"it {state}"
+            if state is None:
+                try:
+                    good = isinstance(documents.read_json(self.model / name), dict)
+                    fault = "" if good else "it is another value"
+                except (OSError, ValueError) as error:
+                    fault = " ".join(str(error).split())
+            if fault:
+                phase = STAGE_PROCESS if "/" in name else START
+                yield self.finding(name, f"{name} is no JSON object: {fault}", phase, "OSError: not a valid JSON file")
+
+    def geometry(self, family: str) -> Iterator[Finding]:
+        """Yield a finding when config.json does not give the sizes of a model of the family."""
+        from firstword.engine.config import of_checkpoint
+
+        if not self.context.model_config:
+            return
+        try:
+            of_checkpoint(self.model, family)
+        except FirstwordError as error:
+            model = self.context.model_config.get("talker_config" if family == "qwen3-tts" else "text_config")
+            if isinstance(error.__cause__, KeyError) and isinstance(model, dict) and model:
+                return  # left out: the configuration class has a default
+            yield self.finding("config.json", error.cause, START, "an error of the configuration class, or of a stage")
+
+    def weights(self, known: set[str]) -> Iterator[Finding]:
         """Yield what is wrong with the safetensors files, and with the index if there is one."""
         broken = set()
         for path in sorted([*self.model.glob("*.safetensors"), *self.model.glob("speech_tokenizer/*.safetensors")]):
-            fault = weights.safetensors_fault(path) if path.stat().st_size else None
-            if fault:
-                name = path.relative_to(self.model).as_posix()
+            name = path.relative_to(self.model).as_posix()
+            fault = weights.safetensors_fault(path)
+            if fault and name not in known and documents.state(path) != "is empty":
                 broken.add(name)
                 yield self.finding(name, f"{name}: {fault}", STAGE_PROCESS, _SAFETENSORS)
         index = self.model / INDEX
         if not is_there(self.model, INDEX):
             return
         try:
-            places = dict(json.loads(index.read_bytes())["weight_map"])
-        except (ValueError, KeyError, TypeError) as error:
+            places = weights.shards(index)
+        except (OSError, ValueError) as error:
             yield self.finding(INDEX, f"{INDEX} is no index: {error}", STAGE_PROCESS, "JSONDecodeError")
             return
         for shard in sorted(set(places.values())):
             if not is_there(self.model, shard):
-                cause = f"{shard} is missing from the checkpoint: {INDEX} names it"
+                cause = f"{shard} {documents.state(self.model / shard)}: {INDEX} names it"
                 yield self.finding(shard, cause, STAGE_PROCESS, absence(shard))
-            elif shard not in broken:
+            elif shard in broken:
+                continue
+            elif fault := weights.safetensors_fault(self.model / shard):  # in a folder of its own
+                yield self.finding(shard, f"{shard}: {fault}", STAGE_PROCESS, _SAFETENSORS)
+            else:
                 absent = {name for name, place in places.items() if place == shard} - weights.tensor_names(
                     self.model / shard
                 )
@@ -120,13 +164,18 @@ class _Checker:
             yield from self._flow()
 
     def _beside(self, name: str) -> Iterator[Finding]:
-        for other, size in weights.onnx_data_files(self.model / name).items():
+        try:
+            beside = weights.onnx_data_files(self.model / name)
+        except ValueError as error:
+            yield self.finding(name, f"{name}: it is cut short, or no ONNX file ({error})", FIRST_SPEECH, _ONNX)
+            return
+        for other, size in beside.items():
             path = (self.model / name).parent / other
             found = path.stat().st_size if path.is_file() else None
             if found is None or found < size:
                 state = "is missing" if found is None else f"is cut short: {found} bytes of {size}"
-                beside = f"token2wav/{other}"
-                yield self.finding(beside, f"{beside} {state}: {name} keeps its weights there", FIRST_SPEECH, _ONNX)
+                data = f"token2wav/{other}"
+                yield self.finding(data, f"{data} {state}: {name} keeps its weights there", FIRST_SPEECH, _ONNX)
 
     def _flow(self) -> Iterator[Finding]:
         name = "token2wav/flow.yaml"

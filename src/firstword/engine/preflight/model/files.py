@@ -56,6 +56,21 @@ def absence(name: str) -> str:
     return _RAISES.get(Path(name).name, f"FileNotFoundError: [Errno 2] No such file or directory: '{name}'")
 
 
+# What transformers, vLLM and vLLM-Omni parse when they start: JSON objects, where they are there.
+PARSED = (
+    "config.json",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "vocab.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "preprocessor_config.json",
+    "generation_config.json",
+    "speech_tokenizer/config.json",
+    "speech_tokenizer/preprocessor_config.json",
+)
+
+
 def token2wav_files() -> list[str]:
     """Return the names of token2wav's files, as paths in the checkpoint."""
     return [name for name in REQUIRED["step-audio-2"] if name.startswith(TOKEN2WAV)]

@@ -1,0 +1,50 @@
+"""Read JSON that others wrote: whatever lies there, the answer comes, and every fault is one kind of error.
+
+Standard library only.
+"""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+
+def state(path: Path) -> str | None:
+    """Return why nothing can be read at ``path``, as the rest of a sentence; None for a file that is not empty."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        if path.is_symlink():
+            return "is a link to nothing"
+        return "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+    if stat.S_ISDIR(found.st_mode):
+        return "is a folder"
+    if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
+        return "is no regular file"
+    return None if found.st_size else "is empty"
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no regular file, or not JSON.
+    """
+    path.stat()  # missing, or a link to nothing: FileNotFoundError
+    fault = state(path)
+    if fault:
+        raise ValueError(f"it {fault}")
+    return parse_json(path.read_bytes())
+
+
+def parse_json(text: bytes | str) -> Any:
+    """Return the value that ``text`` is the JSON of.
+
+    Raises:
+        ValueError: It is not JSON, or is nested deeper than Python's parser goes.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
