@@ -63,12 +63,15 @@ class Docker:
         """End the engine, when it was started here."""
         if self._daemon is None:
             return
+        # Builds of earlier runs, which nothing names any more. The cache stays: it is what makes the next run short.
+        self("image", "prune", "--force", check=False)
         self._daemon.terminate()
         try:
             self._daemon.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(self._daemon.pid, signal.SIGKILL)
             self._daemon.wait()
+        shutil.rmtree(_sockets(), ignore_errors=True)
 
 
 def get():

@@ -41,6 +41,7 @@ class Stack:
 
     def up(self, *arguments, **options):
         """Bring it up, wait until it is ready, and return how many seconds that took."""
+        self.down()  # of a run that was killed
         started = time.monotonic()
         try:
             # A stage that dies again and again is started again and again: without a limit this would wait for it.
