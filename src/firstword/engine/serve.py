@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,17 +177,17 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     from firstword.engine import config as configs
     from firstword.engine import models
     from firstword.engine.preflight import Probes
-    from firstword.engine.preflight.installed import Installed
+    from firstword.engine.preflight.installed import built_for
     from firstword.engine.preflight.machine import no_driver
 
     gpus = Probes().devices("cuda")
-    built_for = Installed(Path(sysconfig.get_paths()["purelib"])).built_for
-    if built_for == "cuda" and not gpus and not args.print_config:
+    device = built_for()
+    if device == "cuda" and not gpus and not args.print_config:
         # Before a download of many gigabytes, which the preflight comes after.
         raise no_driver()
     speaks = not (args.shape or "").startswith("asr")
     checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
-    shape = args.shape or configs.choose_shape(checkpoint.family, gpus, built_for=built_for)
+    shape = args.shape or configs.choose_shape(checkpoint.family, gpus, built_for=device)
     return checkpoint, configs.load(checkpoint.family, shape)
 
 

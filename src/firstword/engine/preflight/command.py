@@ -11,7 +11,6 @@ that mends it. The exit code is the finding's own, or 20 for several of differen
 import argparse
 import json
 import sys
-import sysconfig
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 from firstword import paths
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import exit_code
-from firstword.engine.preflight.installed import Installed
+from firstword.engine.preflight.installed import built_for
 from firstword.engine.preflight.probes import Probes
 from firstword.engine.preflight.requiring import report
 from firstword.engine.preflight.run import run_checks
@@ -73,7 +72,7 @@ def context_of(args: argparse.Namespace) -> Context:
             raise FirstwordError(
                 "--shape and --deploy-config go with a MODEL", mend="name the MODEL, or leave them out", code=Exit.USAGE
             )
-        device = args.device or _built_for()
+        device = args.device or built_for()
         return Context(device=device, host=args.host, port=args.port, deep=args.deep, memory=memory)
     folder, family, manifest = locate(args.model)
     deploy_config = args.deploy_config or _deploy_config(family, args)
@@ -123,12 +122,8 @@ def _deploy_config(family: str, args: argparse.Namespace) -> Path:
     shape = args.shape
     if not shape:
         gpus = [] if args.device == "cpu" else Probes().devices("cuda")
-        shape = choose_shape(family, gpus, built_for=args.device or _built_for())
+        shape = choose_shape(family, gpus, built_for=args.device or built_for())
     try:
         return load(family, shape).path
     except ImportError:  # PyYAML or jsonschema; the module check names it
         return folder(family) / f"{shape}.yaml"
-
-
-def _built_for() -> str:
-    return Installed(Path(sysconfig.get_paths()["purelib"])).built_for

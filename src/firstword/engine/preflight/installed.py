@@ -3,6 +3,7 @@
 import base64
 import csv
 import re
+import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,6 +85,11 @@ class Distribution:
                     continue
                 if need.marker is None or need.marker.evaluate({"extra": ""}):
                     yield canonical(need.name)
+
+
+def built_for() -> str:
+    """Return what this interpreter's environment is built for, ``cuda`` or ``cpu``; see `Installed.built_for`."""
+    return Installed(Path(sysconfig.get_paths()["purelib"])).built_for
 
 
 class Installed:
