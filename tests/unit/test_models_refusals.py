@@ -12,7 +12,7 @@ from firstword.engine import models
 from firstword.engine.models import hub as hubs
 from firstword.engine.preflight import Context
 from firstword.engine.preflight.model import model_files
-from firstword.errors import Exit
+from firstword.errors import Exit, FirstwordError
 from loopback_hub import LoopbackHub, serving
 
 
@@ -125,3 +125,11 @@ def test_preflight_repairs_only_what_is_there(hub: LoopbackHub) -> None:
     assert {finding.mend for finding in model_files(context)} == {f"firstword models download {NAME}"}
     (folder() / "config.json").write_text("{}")
     assert {finding.mend for finding in model_files(context)} == {f"firstword models download {NAME} --repair"}
+
+
+def test_printing_a_configuration_asks_no_hub(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    described = models.describe(NAME)
+    assert (described.path, described.revision) == (folder(), hub.revision)
+    assert not hub.seen
+    with pytest.raises(FirstwordError, match="no model"):
+        models.describe("nothing-of-the-kind")

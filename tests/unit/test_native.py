@@ -16,6 +16,7 @@ import pytest
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
 from firstword.native import engines, environments, up
+from firstword.native.engines import Engine
 from firstword.native.gateway import Gateway
 
 ROOT = Path(__file__).parents[2]
@@ -239,3 +240,33 @@ def test_a_checkpoint_is_asked_for_at_every_start(home, monkeypatch):
     (home / "checkpoints" / up.SPEECH / "config.json").write_text("made by older code")
     up._checkpoint(Path("environment"), up.SPEECH)
     assert asked == [["synthetic", up.SPEECH, str(home / "checkpoints" / up.SPEECH)]]
+
+
+def test_a_python_that_was_named_is_not_passed_over_in_silence(tmp_path):
+    result = script("up", "--status", FIRSTWORD_PYTHON="/bin/false", FIRSTWORD_HOME=str(tmp_path))
+    assert result.returncode == Exit.WRONG_PYTHON
+    assert "FIRSTWORD_PYTHON (/bin/false) is no Python 3.12" in result.stderr
+
+
+def test_a_colon_in_the_path_is_one_clear_line(tmp_path):
+    scripts = tmp_path / "a:b" / "scripts"
+    scripts.mkdir(parents=True)
+    for name in ("up", "native"):
+        shutil.copy2(ROOT / "scripts" / name, scripts / name)
+    result = subprocess.run([str(scripts / "up"), "--status"], capture_output=True, text=True, check=False)
+    assert result.returncode == Exit.ENVIRONMENT
+    assert "colon" in result.stderr
+
+
+def test_status_finds_what_runs_on_other_ports(home, monkeypatch, capsys):
+    monkeypatch.setattr(Engine, "supervisor", lambda engine: engine.port if engine.port > 9000 else None)
+    (home / "run").mkdir()
+    for port, model in ((9001, up.SPEECH), (9002, up.RECOGNITION)):
+        (home / f"run/started-{port}.json").write_text(json.dumps({"pid": 1, "model": model}))
+        (home / f"run/engine-{port}.json").write_text(json.dumps({"ready_at": 1.0}))
+    code = up._tell([Engine(up.SPEECH, 8091), Engine(up.RECOGNITION, 8092)])
+    assert capsys.readouterr().out.splitlines() == [
+        f"{up.SPEECH}  http://127.0.0.1:9001  ready",
+        f"{up.RECOGNITION}  http://127.0.0.1:9002  ready",
+    ]
+    assert code == Exit.OK

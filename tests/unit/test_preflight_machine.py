@@ -228,3 +228,12 @@ def test_a_missing_driver_is_told_before_a_download(monkeypatch, tmp_path):
     with pytest.raises(FirstwordError, match="no NVIDIA driver answers") as caught:
         options.run(options)
     assert caught.value.code is Exit.DOES_NOT_FIT
+
+
+@pytest.mark.parametrize(
+    ("host", "mend"), [("192.0.2.1", "address of this machine"), ("nobody.invalid", "address of this machine")]
+)
+def test_a_host_that_is_not_this_machine_is_not_a_port_in_use(cpu, host, mend):
+    (found,) = machine.port(dataclasses.replace(cpu, host=host, probes=Probes()))
+    assert mend in found.mend
+    assert "stop what listens" not in found.mend

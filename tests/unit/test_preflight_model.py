@@ -1,9 +1,11 @@
 """The model check: what is missing, cut short, another revision's, or dangerous."""
 
+import argparse
 import dataclasses
 import importlib.util
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -258,3 +260,23 @@ def test_a_published_model_may_be_named_as_on_the_hub(tmp_path, monkeypatch):
         if entry.lock is not None:
             assert command.locate(entry.lock.repository) == by_name
         assert by_name[0].name == entry.name
+
+
+def test_a_flow_yaml_that_is_nested_without_end(tmp_path):
+    path = tmp_path / "flow.yaml"
+    path.write_text("[" * 100_000)
+    started = time.monotonic()
+    assert "nested deeper than" in read_flow_yaml(path).error
+    assert time.monotonic() - started < 5  # the whole file takes PyYAML minutes
+
+
+def test_a_config_of_ones_own_is_for_what_the_environment_is_for(tmp_path, monkeypatch):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text((ENGINES / "qwen3-tts/cpu.yaml").read_text())
+    model = qwen3_tts(tmp_path / "model")
+    for built_for in ("cpu", "cuda"):
+        monkeypatch.setattr(command, "built_for", lambda built_for=built_for: built_for)
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        context = command.context_of(parser.parse_args([str(model), "--deploy-config", str(mine)]))
+        assert (context.device, context.config.device) == (built_for, built_for)

@@ -1,14 +1,18 @@
 """``firstword probe`` against a server that answers, and one that only seems to."""
 
+import contextlib
 import json
 import socket
+import threading
 
 import numpy as np
 import pytest
 
 from fake_engine import FakeEngine
-from firstword.acceptance import kinds, probe
+from firstword.acceptance import kinds, plain, probe
 from firstword.acceptance.asking import Server, ask
+from firstword.acceptance.client import Client
+from firstword.acceptance.errors import TimedOutError
 from firstword.acceptance.judge import judge_speech
 from firstword.acceptance.recording import vowels
 from firstword.cli import main
@@ -236,3 +240,49 @@ def test_wait_ready_does_not_wait_for_a_bad_answer_to_mend(engine):
     with pytest.raises(FirstwordError) as caught:
         probe.wait_ready(engine.url, 600)
     assert caught.value.code == Exit.BAD_ANSWER
+
+
+@contextlib.contextmanager
+def dripping():
+    """A server that answers every request with one byte now and then, for ever."""
+    stop = threading.Event()
+
+    def serve(connection):
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while not stop.wait(0.05):
+                connection.sendall(b" ")
+
+    def accept(server):
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        stop.set()
+
+
+def test_a_server_that_drips_is_given_up():
+    with dripping() as url:
+        with pytest.raises(TimedOutError, match=r"no whole answer to /health within 0\.3 s"):
+            plain.get(url, "/health", timeout=0.3)
+        with Client(url, timeout=0.1) as client, pytest.raises(TimedOutError, match="has not ended after 1 s"):
+            client.models()
+
+
+@pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:8091", "http://secret@127.0.0.1"])
+def test_a_password_in_the_address_is_refused_and_not_shown(url, capsys):
+    assert main(["probe", url]) == Exit.USAGE
+    err = capsys.readouterr().err
+    assert "FIRSTWORD_API_KEY" in err
+    assert "secret" not in err
+
+
+def test_a_host_that_nobody_knows_is_not_waited_for(capsys):
+    assert main(["probe", "http://nobody.invalid"]) == Exit.NOT_READY
+    err = capsys.readouterr().err
+    assert "no host is called nobody.invalid" in err
+    assert "check the host's name" in err

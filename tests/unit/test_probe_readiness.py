@@ -319,3 +319,9 @@ def test_a_state_that_cannot_be_written_costs_a_request_not_the_engine(engine, t
     state = tmp_path / "file" / "state.json"  # below a file: nothing can be written there
     for _ in range(2):
         assert readiness.check(Server(engine.url, timeout=5), state=state, record=record).asked
+
+
+def test_a_state_nested_too_deep_is_no_state(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("[" * 100_000)
+    assert memory.read_json(path) == {}

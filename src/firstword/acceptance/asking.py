@@ -8,7 +8,7 @@ from typing import Any
 from firstword import documents
 from firstword.acceptance import kinds as known_kinds
 from firstword.acceptance import load, plain
-from firstword.acceptance.errors import ApiError, ClientError, MalformedError
+from firstword.acceptance.errors import ApiError, ClientError, MalformedError, UnknownHostError
 from firstword.errors import Exit, FirstwordError
 
 CHECK_SECONDS = 5.0  # for /health and /metrics, which cost a server nothing
@@ -43,7 +43,7 @@ class Server:
         try:
             status, _ = plain.get(self.url, "/health", timeout=CHECK_SECONDS, api_key=self.api_key)
         except ClientError as error:
-            raise not_ready(f"{self.url}: {error}") from error
+            raise not_ready(f"{self.url}: {error}", error) from error
         if status != 200:
             raise not_ready(f"{self.url}: /health says {status}")
 
@@ -52,7 +52,7 @@ class Server:
         try:
             status, body = plain.get(self.url, "/metrics", timeout=CHECK_SECONDS, api_key=self.api_key)
         except ClientError as error:
-            raise not_ready(f"{self.url}/metrics: {error}") from error
+            raise not_ready(f"{self.url}/metrics: {error}", error) from error
         return load.read(body.decode("utf-8", "replace")) if status == 200 else None
 
 
@@ -125,7 +125,7 @@ def ask(server: Server) -> Report:
             code=Exit.BAD_ANSWER,
         ) from error
     except ClientError as error:
-        raise not_ready(f"{server.url}: {error}") from error
+        raise not_ready(f"{server.url}: {error}", error) from error
 
 
 def _read(recording: Path) -> bytes:
@@ -138,8 +138,10 @@ def _read(recording: Path) -> bytes:
     raise FirstwordError(f"the recording {recording} {fault}", mend="name a WAV file with --audio", code=Exit.USAGE)
 
 
-def not_ready(cause: str) -> FirstwordError:
+def not_ready(cause: str, error: ClientError | None = None) -> FirstwordError:
     """Return the error of a server that is not ready, yet or any more."""
+    if isinstance(error, UnknownHostError):
+        return FirstwordError(cause, mend="check the host's name in the address", code=Exit.NOT_READY)
     return FirstwordError(
         cause,
         mend="while it starts, wait (firstword probe --wait 300 URL); once ready, look into its log",

@@ -5,19 +5,29 @@ Answers are returned as they came; whether they are good is `firstword.acceptanc
 
 import base64
 import json
+import socket
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import httpx
 
 from firstword import documents
 from firstword.acceptance import events, plain
 from firstword.acceptance.answers import Chunk, Reply, Speech
-from firstword.acceptance.errors import ApiError, ClientError, MalformedError, TimedOutError, UnreachableError
+from firstword.acceptance.errors import (
+    ApiError,
+    ClientError,
+    MalformedError,
+    TimedOutError,
+    UnknownHostError,
+    UnreachableError,
+)
 
+# A whole answer may take so many times as long as the silence after which it is given up.
+PATIENCE = 10.0
 TRANSCRIBE = "Write down what is said in this recording, and nothing else."
 
 
@@ -27,7 +37,7 @@ class Client:
     Args:
         base_url: ``http://host:port``, with or without ``/v1``.
         api_key: Sent as a bearer token; None sends none.
-        timeout: Seconds without a byte after which a request is given up.
+        timeout: Seconds without a byte after which a request is given up; a whole answer may take ten times as long.
         model: The model asked for when a call names none; None asks the server for its first.
 
     Every call raises `ApiError`, `MalformedError`, `UnreachableError` or `TimedOutError`.
@@ -43,7 +53,9 @@ class Client:
                 headers=plain.authorization(api_key),
                 timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
                 trust_env=False,
+                event_hooks={"response": [self._bound]},
             )
+        self._longest = PATIENCE * timeout
         self._model = model
 
     def __enter__(self) -> Self:
@@ -205,6 +217,9 @@ class Client:
             audio = Speech(b"".join(chunk.data for chunk in chunks), None, seconds, tuple(chunks))
         return Reply("".join(texts) if texts else None, reason, audio, usage, seconds, len(texts))
 
+    def _bound(self, response: httpx.Response) -> None:
+        response.stream = _Bounded(cast("Iterable[bytes]", response.stream), self._longest)
+
     def _speech_body(self, text: str, fmt: str, fields: dict[str, Any]) -> dict[str, Any]:
         return {"model": self.model, "input": text, "response_format": fmt, **fields}
 
@@ -250,12 +265,41 @@ def _shape(what: str) -> Iterator[None]:
         raise MalformedError(f"{what} answers in another shape than OpenAI's API ({detail})") from error
 
 
+class _Bounded(httpx.SyncByteStream):
+    """A body that must end in time: a server that sends a byte now and then would otherwise never be given up."""
+
+    def __init__(self, stream: Iterable[bytes], seconds: float) -> None:
+        self._stream, self._seconds = stream, seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        deadline = time.monotonic() + self._seconds
+        for data in self._stream:
+            if time.monotonic() > deadline:
+                raise TimedOutError(f"an answer that has not ended after {self._seconds:g} s")
+            yield data
+
+    def close(self) -> None:
+        if isinstance(self._stream, httpx.SyncByteStream):
+            self._stream.close()
+
+
+def _root(error: BaseException) -> BaseException:
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__ or error
+    return error
+
+
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
     try:
         yield
     except httpx.TimeoutException as error:
         raise TimedOutError(f"no answer in time ({type(error).__name__})") from error
+    except httpx.ConnectError as error:
+        # httpx keeps the resolver's words only.
+        if isinstance(_root(error), socket.gaierror):
+            raise UnknownHostError(f"no host is called {error.request.url.host}") from error
+        raise UnreachableError(str(error) or type(error).__name__) from error
     except httpx.TransportError as error:
         raise UnreachableError(str(error) or type(error).__name__) from error
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:

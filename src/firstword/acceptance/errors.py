@@ -14,6 +14,10 @@ class UnreachableError(ClientError):
     """The server does not take connections, or broke one off."""
 
 
+class UnknownHostError(UnreachableError):
+    """The server's host has no address."""
+
+
 class TimedOutError(ClientError):
     """The server took the request and did not answer in time."""
 

@@ -1,10 +1,12 @@
 """One GET with the standard library alone: httpx takes longer to import than the request takes."""
 
+import contextlib
 import http.client
 import socket
+import threading
 import urllib.parse
 
-from firstword.acceptance.errors import TimedOutError, UnreachableError
+from firstword.acceptance.errors import TimedOutError, UnknownHostError, UnreachableError
 from firstword.errors import Exit, FirstwordError
 
 
@@ -19,18 +21,37 @@ def get(url: str, path: str, *, timeout: float, api_key: str | None = None) -> t
     secure, host, port = address(url)
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     connection = kind(host, port, timeout=timeout)
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        if connection.sock is not None:
+            with contextlib.suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    # A socket's own timeout starts anew with each byte.
+    timer = threading.Timer(timeout, give_up)
+    timer.daemon = True
     try:
+        connection.connect()
+        timer.start()
         connection.request("GET", path, headers=authorization(api_key))
         response = connection.getresponse()
-        return response.status, response.read()
+        status, body = response.status, response.read()
     except TimeoutError as error:
         raise TimedOutError(f"no answer to {path} within {timeout:g} s") from error
     except (socket.gaierror, UnicodeError) as error:
-        raise UnreachableError(f"no host is called {host}") from error
+        raise UnknownHostError(f"no host is called {host}") from error
     except (OSError, http.client.HTTPException) as error:
+        if late.is_set():
+            raise TimedOutError(f"no whole answer to {path} within {timeout:g} s") from error
         raise UnreachableError(getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
     finally:
+        timer.cancel()
         connection.close()
+    if late.is_set():  # the end it came to may be our own doing
+        raise TimedOutError(f"no whole answer to {path} within {timeout:g} s")
+    return status, body
 
 
 def authorization(api_key: str | None) -> dict[str, str]:
@@ -61,6 +82,13 @@ def address(url: str) -> tuple[bool, str, int]:
         port = parts.port
     except ValueError:
         parts, port = urllib.parse.SplitResult("", "", "", "", ""), None
+    if "@" in parts.netloc:
+        # A URL stands in logs and lists of processes. It is not shown here either.
+        raise FirstwordError(
+            f"the address of {parts.hostname or 'the server'} holds a name or a password",
+            mend="leave them out of the address; a key is read from FIRSTWORD_API_KEY",
+            code=Exit.USAGE,
+        )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise FirstwordError(
             f"{url} is not the address of a server", mend="give one such as http://127.0.0.1:8091", code=Exit.USAGE

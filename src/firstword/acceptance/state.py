@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.acceptance import plain
 
 
@@ -40,7 +40,7 @@ def read_json(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = documents.read_json(path)
     except (OSError, ValueError):
         return {}
     return document if isinstance(document, dict) else {}

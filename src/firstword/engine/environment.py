@@ -15,6 +15,8 @@ ALWAYS: dict[str, str] = {
     "HF_HUB_OFFLINE": "1",
     # A reference audio given by URL must not be redirected to an address inside the network.
     "VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0",
+    # joblib, which librosa imports, would leave named semaphores in /dev/shm behind when an engine is killed.
+    "JOBLIB_MULTIPROCESSING": "0",
     # Plain lines: they are read by machines and by the supervisor.
     "VLLM_LOGGING_COLOR": "0",
 }
@@ -33,13 +35,17 @@ CPU: dict[str, str] = {
 }
 
 
-def engine_environment(device: str, cache: Path, base: Mapping[str, str] | None = None) -> dict[str, str]:
+def engine_environment(
+    device: str, cache: Path, base: Mapping[str, str] | None = None, *, scratch: Path | None = None
+) -> dict[str, str]:
     """Return the environment of an engine process.
 
     Args:
         device: ``cpu`` or ``cuda``.
         cache: Folder kept between starts: vLLM's model inspection results, which take 36 s when cold, and voices.
         base: The environment to start from, ``os.environ`` by default.
+        scratch: Folder for what lives no longer than the engine: the sockets between its processes, which vLLM
+            never removes, and temporary files.
     """
     environment = dict(os.environ if base is None else base)
     defaults = ALWAYS | (CPU if device == "cpu" else {})
@@ -47,6 +53,11 @@ def engine_environment(device: str, cache: Path, base: Mapping[str, str] | None 
     defaults |= {"VLLM_CACHE_ROOT": str(cache / "vllm"), "SPEAKER_SAMPLES_DIR": str(cache / "speakers")}
     for name, value in defaults.items():
         environment.setdefault(name, value)
+    if scratch is not None:
+        environment["TMPDIR"] = str(scratch)
+        environment.setdefault("VLLM_OMNI_SERVER_STORAGE__PATH", str(scratch / "storage"))
+        # Compiled kernels are worth more than one start.
+        environment.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache / "inductor"))
     # Without bytecode each process compiles vLLM, torch and transformers again: 22-30 s instead of 10.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return environment

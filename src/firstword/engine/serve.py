@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from firstword import paths
@@ -38,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (default: %(default)s)")
     parser.add_argument("--name", help="the model id clients use (default: MODEL, or the folder's name)")
     parser.add_argument("--offline", action="store_true", help="never download; say what is missing instead")
-    parser.add_argument("--print-config", action="store_true", help="print the resolved configuration and stop")
+    parser.add_argument(
+        "--print-config",
+        action="store_true",
+        help="print the resolved configuration and stop: nothing is downloaded or checked",
+    )
     parser.add_argument(
         "--start-timeout", type=float, default=900.0, metavar="S", help="to listen (default: %(default)s)"
     )
@@ -61,15 +66,9 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         FirstwordError: Whatever kept it from serving, or ended it.
     """
-    from firstword.acceptance import probe
-    from firstword.acceptance import state as memory
-    from firstword.engine import supervisor
-
     checkpoint, config = _prepare(args)
-    name = args.name or checkpoint.name
-    url = f"http://{_reachable(args.host)}:{args.port}"
     resolved = {
-        "model": name,
+        "model": args.name or checkpoint.name,
         "family": checkpoint.family,
         "kind": checkpoint.kind,
         "checkpoint": str(checkpoint.path),
@@ -85,7 +84,17 @@ def run(args: argparse.Namespace) -> int:
     _preflight(args, checkpoint, config)
     say("checked: nothing is missing")
 
-    environment = engine_environment(config.device, paths.home() / "cache")
+    with _scratch() as scratch:
+        return _supervise(args, checkpoint, config, Path(scratch))
+
+
+def _supervise(args: argparse.Namespace, checkpoint: "Checkpoint", config: "EngineConfig", scratch: Path) -> int:
+    from firstword.acceptance import probe
+    from firstword.acceptance import state as memory
+    from firstword.engine import supervisor
+
+    name, url = args.name or checkpoint.name, f"http://{_reachable(args.host)}:{args.port}"
+    environment = engine_environment(config.device, paths.home() / "cache", scratch=scratch)
     environment.setdefault("VLLM_LOGGING_CONFIG_PATH", str(Path(__file__).with_name("logging.json")))
     record, state = memory.record_file(url), memory.state_file(url)
     state.unlink(missing_ok=True)
@@ -113,6 +122,22 @@ def run(args: argparse.Namespace) -> int:
     finally:
         for file in (state, state.with_suffix(".lock")):
             file.unlink(missing_ok=True)
+
+
+def _scratch() -> "TemporaryDirectory[str]":
+    """Return a folder that ends with the engine.
+
+    Raises:
+        FirstwordError: There is no place for one.
+    """
+    try:
+        return TemporaryDirectory(prefix="firstword-engine-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise FirstwordError(
+            f"no folder for temporary files can be made ({error.strerror or error})",
+            mend="set TMPDIR to a folder that can be written",
+            code=Exit.DISK_FULL,
+        ) from error
 
 
 def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: int) -> list[str]:
@@ -186,7 +211,10 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
         # Before a download of many gigabytes, which the preflight comes after.
         raise no_driver()
     speaks = not (args.shape or "").startswith("asr")
-    checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
+    if args.print_config:
+        checkpoint = models.describe(args.model)
+    else:
+        checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
     shape = args.shape or configs.choose_shape(checkpoint.family, gpus, built_for=device)
     return checkpoint, configs.load(checkpoint.family, shape)
 

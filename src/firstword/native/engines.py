@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.errors import Exit, FirstwordError
 
 
@@ -107,6 +107,16 @@ def require_free(engine: Engine) -> None:
             ) from error
 
 
+def running() -> list[Engine]:
+    """Return what was started here and still runs, whatever its port."""
+    found = []
+    for file in sorted((paths.home() / "run").glob("started-*.json")):
+        port, model = file.stem.rpartition("-")[2], _read(file).get("model")
+        if port.isdecimal() and isinstance(model, str) and Engine(model, int(port)).supervisor() is not None:
+            found.append(Engine(model, int(port)))
+    return found
+
+
 def stop_all(seconds: float = 40.0, *, only: Collection[int] | None = None) -> list[str]:
     """Stop what was started here, and return its models. SIGTERM first; SIGKILL for what is left.
 
@@ -187,7 +197,7 @@ def _is_mine(pid: int) -> bool:
 
 def _read(file: Path) -> dict[str, object]:
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        told = documents.read_json(file)
     except (OSError, ValueError):
         return {}
     return told if isinstance(told, dict) else {}

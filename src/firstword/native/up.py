@@ -13,6 +13,7 @@ import argparse
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from firstword import paths
@@ -176,6 +177,9 @@ def _state(engine: Engine) -> str:
 
 
 def _tell(wanted: list[Engine]) -> int:
+    # What was started on other ports than the ones named now runs too.
+    ports = {engine.model: engine.port for engine in engines.running()}
+    wanted = [replace(engine, port=ports.get(engine.model, engine.port)) for engine in wanted]
     for engine in wanted:
         pid = engine.supervisor()
         word = "not running" if pid is None else "ready" if engine.ready() else _state(engine)

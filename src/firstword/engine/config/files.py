@@ -107,8 +107,18 @@ def load(family: str, shape: str) -> EngineConfig:
     return load_file(path, family)
 
 
-def load_file(path: Path, family: str) -> EngineConfig:
+def device_by_name(path: Path) -> str | None:
+    """Return ``cpu`` or ``cuda`` for a file named as the shipped ones are, else None."""
+    return {"cpu": "cpu", "1x80g": "cuda", "1x24g": "cuda", "2gpu": "cuda"}.get(path.stem.rpartition("-")[2])
+
+
+def load_file(path: Path, family: str, device: str = "cuda") -> EngineConfig:
     """Return the config in any file.
+
+    Args:
+        path: The file.
+        family: ``qwen3-tts`` or ``step-audio-2``.
+        device: ``cpu`` or ``cuda``, for a file whose name does not tell as those of the shipped ones do.
 
     Raises:
         FirstwordError: It cannot be read, is no YAML, or holds something that vLLM-Omni or the model would not take.
@@ -134,7 +144,7 @@ def load_file(path: Path, family: str) -> EngineConfig:
         Stage(item["stage_id"], tuple(int(index) for index in item["devices"].split(",")), item)
         for item in settings["stages"]
     )
-    device = "cpu" if path.stem.rpartition("-")[2] == "cpu" else "cuda"
+    device = device_by_name(path) or device
     canonical = json.dumps(settings, sort_keys=True, separators=(",", ":")).encode()
     return EngineConfig(
         path=path,

@@ -57,6 +57,23 @@ def resolve(
     return _folder(folder, folder.name, speaks)
 
 
+def describe(name_or_path: str | Path) -> Checkpoint:
+    """Return what a name or a folder stands for. Nothing is downloaded, verified or asked to be whole.
+
+    Raises:
+        FirstwordError: The model is unknown, or the folder's configuration cannot be read.
+    """
+    text = str(name_or_path)
+    entry, folder = catalog.find(text), Path(text).expanduser()
+    if entry is None and folder.is_dir():
+        family, kind = recognise(folder)
+        return Checkpoint(folder.resolve().name, family, kind, folder.resolve(), None)
+    entry = entry or catalog.get(text)  # raises, with the nearest names
+    if entry.lock is None:
+        return Checkpoint(entry.name, entry.family, entry.kind, synthetic_folder(entry.name), None)
+    return Checkpoint(entry.name, entry.family, entry.kind, models_folder() / entry.name, entry.lock.revision)
+
+
 def _published(lock: Lock, folder: Path, offline: bool, report: Report, full: bool) -> Checkpoint:
     record = Record.load(folder, lock)
     files = verify.expected(lock, record)

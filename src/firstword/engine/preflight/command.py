@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from firstword import paths
+from firstword.engine.config.files import device_by_name
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import exit_code
 from firstword.engine.preflight.installed import built_for
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", help="the deploy config to serve with (default: chosen by the devices present)")
     parser.add_argument("--deploy-config", type=Path, metavar="FILE", help="a deploy config of your own")
     parser.add_argument(
-        "--device", choices=("cpu", "cuda"), help="default: the deploy config's, else what the environment is built for"
+        "--device", choices=("cpu", "cuda"), help="default: the shape's, else what the environment is built for"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address the server will listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, help="its port (default: no port is checked)")
@@ -76,7 +77,8 @@ def context_of(args: argparse.Namespace) -> Context:
         return Context(device=device, host=args.host, port=args.port, deep=args.deep, memory=memory)
     folder, family, manifest = locate(args.model)
     deploy_config = args.deploy_config or _deploy_config(family, args)
-    device = args.device or ("cpu" if deploy_config.stem.rpartition("-")[2] == "cpu" else "cuda")
+    # One's own file may have any name.
+    device = args.device or device_by_name(deploy_config) or built_for()
     return Context(
         device=device,
         family=family,

@@ -98,7 +98,7 @@ class Context:
         try:
             from firstword.engine.config import load_file
 
-            return load_file(self.deploy_config, self.family)
+            return load_file(self.deploy_config, self.family, self.device)
         except FirstwordError as error:
             return error
         except ImportError:  # PyYAML or jsonschema; the module check names it

@@ -12,6 +12,7 @@ ALLOWED = (
     "cosyvoice2.flow.flow_matching.CausalConditionalCFM",
     "cosyvoice2.flow.decoder_dit.DiT",
 )
+DEEPEST = 50  # the model's file has 4 levels; PyYAML's time grows with the square of the depth
 _NAMING = ("!new:", "!name:", "!apply:", "!module:", "!applyref:")
 _PLAIN = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map")}
 
@@ -49,8 +50,12 @@ def read_flow_yaml(path: Path) -> FlowYaml:
         raise OSError(f"{path} {fault}")
     classes: list[str] = []
     refused: list[str] = []
+    depth = 0
     try:
         for event in yaml.parse(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:
+                return FlowYaml(error=f"it is nested deeper than {DEEPEST} levels")
             if isinstance(event, yaml.DocumentStartEvent) and event.tags:
                 refused.append("%TAG")
             if isinstance(event, yaml.ScalarEvent) and event.value.lstrip().startswith(("(", "!")):

@@ -136,8 +136,10 @@ def port(context: Context) -> Iterator[Finding]:
     if error:
         where = f"{context.host}:{context.port}"
         cause = f"cannot listen on {where}: {error}"
-        later = f"OSError: [Errno 98] {error}, before or after the models are loaded"
-        mend = "stop what listens there, or choose another --port or --host"
+        later = f"OSError: {error}, before or after the models are loaded"
+        mend = "stop what listens there, or choose another --port"
+        if "in use" not in error:
+            mend = "give --host an address of this machine (127.0.0.1, or 0.0.0.0 for all), and --port 1 to 65535"
         yield Finding("machine", where, cause, later, mend, Exit.PORT_IN_USE)
 
 
