@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import subprocess
+import tempfile
 import urllib.request
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from firstword.errors import Exit
 from firstword.native import up
 
 ROOT = Path(__file__).parents[2]
+# Short: a socket's path holds 107 characters.
+TEMPORARY = Path(tempfile.mkdtemp(prefix="fw-"))
 
 
 def free_ports(count: int) -> list[int]:
@@ -33,6 +36,7 @@ def free_ports(count: int) -> list[int]:
 
 def script(*arguments: str) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "FIRSTWORD_RUN_DIR"}
+    environment["TMPDIR"] = str(TEMPORARY)
     return subprocess.run(
         [str(ROOT / "scripts/up"), *arguments], env=environment, capture_output=True, text=True, check=False
     )
@@ -144,5 +148,7 @@ def test_stop_leaves_nothing_running(stack):
     assert stopped.returncode == 0
     assert stopped.stderr.split() == ["stopped", *(f"{name}," for name in names[:-1]), names[-1]]
     assert ours() == []
+    assert list(TEMPORARY.iterdir()) == []
+    TEMPORARY.rmdir()
     assert [file.name for port in ports[1::2] for file in (paths.home() / "run").glob(f"*-{port}.*")] == []
     assert script("--status").returncode == Exit.NOT_READY
