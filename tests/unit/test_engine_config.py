@@ -163,7 +163,7 @@ def test_what_breaks_the_model_is_refused(tmp_path: Path, family: str, shape: st
     [
         ("async_chunk: true\nstages: [\n", "not YAML at line"),
         ("async_chunk: true\nasync_chunk: false\n", "'async_chunk' stands twice"),
-        ("", "the file"),
+        ("", "is empty"),
         ("- a\n", "the file"),
         ("!!python/object/apply:os.system ['true']\n", "not YAML"),
     ],
@@ -177,7 +177,7 @@ def test_a_file_that_is_no_config(tmp_path: Path, text: str, words: str) -> None
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    assert "No such file" in refused(tmp_path / "cpu.yaml", "qwen3-tts").cause
+    assert "is missing" in refused(tmp_path / "cpu.yaml", "qwen3-tts").cause
 
 
 def test_the_schema_is_valid_json_schema() -> None:

@@ -32,9 +32,11 @@ DEFAULT_PORT = 8091
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``firstword serve`` takes."""
     parser.add_argument("model", metavar="MODEL", help="a name from `firstword models list`, or a checkpoint folder")
-    parser.add_argument(
+    config = parser.add_mutually_exclusive_group()
+    config.add_argument(
         "--shape", help="a deploy config of the model's family (default: chosen by the devices present)"
     )
+    config.add_argument("--deploy-config", type=Path, metavar="FILE", help="a deploy config of your own")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port to listen on (default: %(default)s)")
     parser.add_argument("--name", help="the model id clients use (default: MODEL, or the folder's name)")
@@ -195,7 +197,7 @@ def _kinds(checkpoint: "Checkpoint", config: "EngineConfig") -> list[str]:
     from firstword.acceptance import kinds
 
     names = (checkpoint.name, f"{checkpoint.family}-{checkpoint.kind.replace('_', '')}")
-    return list(kinds.kinds_of(*names, has_audio_out=not config.shape.startswith("asr")))
+    return list(kinds.kinds_of(*names, has_audio_out=config.speaks))
 
 
 def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
@@ -210,13 +212,15 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     if device == "cuda" and not gpus and not args.print_config:
         # Before a download of many gigabytes, which the preflight comes after.
         raise no_driver()
-    speaks = not (args.shape or "").startswith("asr")
-    if args.print_config:
-        checkpoint = models.describe(args.model)
+    described = models.describe(args.model)
+    if args.deploy_config:
+        config = configs.load_file(args.deploy_config, described.family, device)
     else:
-        checkpoint = models.resolve(args.model, offline=args.offline, report=say, speaks=speaks)
-    shape = args.shape or configs.choose_shape(checkpoint.family, gpus, built_for=device)
-    return checkpoint, configs.load(checkpoint.family, shape)
+        shape = args.shape or configs.choose_shape(described.family, gpus, built_for=device)
+        config = configs.load(described.family, shape)
+    if args.print_config:
+        return described, config
+    return models.resolve(args.model, offline=args.offline, report=say, speaks=config.speaks), config
 
 
 def _preflight(args: argparse.Namespace, checkpoint: "Checkpoint", config: "EngineConfig") -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.engine.config import schema
 from firstword.errors import Exit, FirstwordError
 
@@ -124,14 +124,16 @@ def load_file(path: Path, family: str, device: str = "cuda") -> EngineConfig:
         FirstwordError: It cannot be read, is no YAML, or holds something that vLLM-Omni or the model would not take.
     """
     examples = folder(family)
+    fault = documents.state(path)
     try:
-        text = path.read_text()
+        text = "" if fault else path.read_text(encoding="utf-8")
     except OSError as error:
-        raise FirstwordError(
-            f"cannot read {path}: {error.strerror}",
-            mend=f"name a file of {examples}, or none",
-            code=Exit.CONFIG,
-        ) from error
+        fault = f"cannot be read ({error.strerror})"
+    except UnicodeDecodeError:
+        fault = "is no text"
+    if fault:
+        raise FirstwordError(f"{path} {fault}", mend=f"name a file of {examples}, or none", code=Exit.CONFIG)
+    path = path.resolve()
     settings = _parse(text, path)
     found = schema.problems(settings, family)
     if found:
