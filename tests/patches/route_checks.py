@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -45,14 +46,27 @@ def _reaches_a_model(route: Any) -> bool:
     )
 
 
-def _post(app: Any, path: str) -> list[Any]:
+def bodies() -> dict[str, Any]:
+    """Return how the routes that take JSON answer to what is no object."""
+    app = _app()
+    paths = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/speech/batch")
+    return {path: [_answer(app, path, body).status_code for body in ([1], "x", 5, None)] for path in paths}
+
+
+def _answer(app: Any, path: str, body: Any) -> Any:
     import httpx
 
     async def post() -> Any:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app, raise_app_exceptions=False)) as client:
-            return await client.post(f"http://server{path}", json={"model": "m", "prompt": "Hello."})
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport) as client:
+            text = {"content": json.dumps(body), "headers": {"content-type": "application/json"}}
+            return await client.post(f"http://server{path}", **text)
 
-    answer = asyncio.run(post())
+    return asyncio.run(post())
+
+
+def _post(app: Any, path: str) -> list[Any]:
+    answer = _answer(app, path, {"model": "m", "prompt": "Hello."})
     error = answer.json().get("error", {}) if answer.status_code == 404 else {}
     return [answer.status_code, error.get("type"), "it serves: POST /v1/" in error.get("message", "")]
 

@@ -38,6 +38,7 @@ WRONG_EXTRAS += ("the engine's own", "a seed of the talker")
 SPEECH_ROUTES = sorted(
     f"/v1/audio/{path}" for path in ("speech", "speech/batch", "speech/stream", "voices", "voices/{name}")
 )
+JSON_ROUTES = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/speech/batch")
 TEXT_ROUTES = ["/detokenize", "/tokenize", "/v1/chat/completions"]
 BAD_PARAMS = ("a word", "a word for the seed", "below", "unknown", "the engine's own", "not followed", "no list")
 
@@ -451,6 +452,11 @@ CASES = {
         "transfer_checks.forgotten",
         {"names": True, "ids": 0},
         {"names": False, "ids": 1000},
+    ),
+    "vllm-omni/0036-a-body-is-an-object.patch": Case(
+        "route_checks.bodies",
+        dict.fromkeys(JSON_ROUTES, [400] * 4),
+        {"/v1/chat/completions": [500, 500, 500, 400]},
     ),
 }
 
