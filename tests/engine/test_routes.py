@@ -6,6 +6,8 @@ import os
 import httpx
 import pytest
 from listening import LOW
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from firstword.acceptance.judge import judge_speech, judge_transcript
 
@@ -174,3 +176,25 @@ def test_a_stop_string_ends_a_spoken_answer(engine, http):
     answer = http.post("/v1/chat/completions", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.json()["choices"][0]["finish_reason"] == "stop"
+
+
+SOCKET = "/v1/audio/speech/stream"
+CLOSED_SOCKETS = (
+    "/v1/realtime",
+    "/v1/realtime/video",
+    "/v1/realtime/robot/openpi",
+    "/v1/duplex",
+    "/v1/video/chat/stream",
+)
+
+
+@pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu")
+def test_odd_messages_on_the_web_socket_are_told(engine):
+    odd = ["x", "[1]", "{}", '{"type": 5}', '{"type": "input.text"}', '{"type": "session.config", "speed": "x"}']
+    for message in odd:
+        with connect(f"ws://127.0.0.1:{engine.port}{SOCKET}") as socket:
+            socket.send(message)
+            assert json.loads(socket.recv(timeout=20))["type"] == "error"
+    for path in CLOSED_SOCKETS:
+        with pytest.raises(InvalidStatus, match="403"), connect(f"ws://127.0.0.1:{engine.port}{path}"):
+            pass

@@ -53,6 +53,32 @@ def bodies() -> dict[str, Any]:
     return {path: [_answer(app, path, body).status_code for body in ([1], "x", 5, None)] for path in paths}
 
 
+def batch() -> dict[str, Any]:
+    """Ask for two items of which none, one or both fail, as the client's mistake or as the engine's failure."""
+    from vllm_omni.entrypoints.openai.serving_speech import OmniOpenAIServingSpeech
+
+    async def sound(request: Any, **_: Any) -> tuple[str, str]:
+        if request.input == "broken":
+            raise RuntimeError("stage 0 failed")
+        return "AAAA", "audio/wav"
+
+    server = OmniOpenAIServingSpeech.__new__(OmniOpenAIServingSpeech)
+    server._diffusion_mode, server._batch_max_items = False, 32
+    server.engine_client = SimpleNamespace(errored=False)
+    server._check_model = mock.AsyncMock(return_value=None)
+    server._validate_tts_request = lambda request: None if request.input else "nothing to speak"
+    server._generate_audio_bytes = sound
+    app = _app()
+    app.state.openai_serving_speech, app.state.enable_server_load_tracking = server, False
+    facts = {}
+    for inputs in (("a", "b"), ("a", ""), ("a", "broken"), ("", "broken"), ("", "")):
+        answer = _answer(app, "/v1/audio/speech/batch", {"items": [{"input": text} for text in inputs]})
+        told = answer.json()
+        error = told.get("error", {}).get("message")
+        facts["+".join(inputs)] = [answer.status_code, error, sum("audio_data" in item for item in told["results"])]
+    return facts
+
+
 def _answer(app: Any, path: str, body: Any) -> Any:
     import httpx
 

@@ -458,6 +458,20 @@ CASES = {
         dict.fromkeys(JSON_ROUTES, [400] * 4),
         {"/v1/chat/completions": [500, 500, 500, 400]},
     ),
+    "vllm-omni/0037-a-chunk-without-room-ends-its-request.patch": Case(
+        "transfer_checks.lost", {"refused": True, "told": True}, {"refused": False, "told": None}
+    ),
+    "vllm-omni/0038-a-batch-tells-what-failed.patch": Case(
+        "route_checks.batch",
+        {
+            "a+b": [200, None, 2],
+            "a+": [400, "1 of 2 items failed: items[1]: nothing to speak", 1],
+            "a+broken": [500, "1 of 2 items failed: items[1]: stage 0 failed", 1],
+            "+broken": [500, "2 of 2 items failed: items[0]: nothing to speak; items[1]: stage 0 failed", 0],
+            "+": [400, "2 of 2 items failed: items[0]: nothing to speak; items[1]: nothing to speak", 0],
+        },
+        {"a+b": [200, None, 2], "a+": [200, None, 1], "+broken": [200, None, 0]},
+    ),
 }
 
 

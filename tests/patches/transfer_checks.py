@@ -1,5 +1,6 @@
 """Check what two stages keep of requests that end early: their two adapters, in one process, over real segments."""
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -155,6 +156,32 @@ def forgotten() -> dict[str, Any]:
             pair.receiver.cleanup_receiver(key)
         _until(lambda: not pair.receiver._cancelled_load_reqs)
         return {"names": len(put._pending_keys) <= 256, "ids": len(pair.receiver._cancelled_load_reqs)}
+    finally:
+        pair.close()
+
+
+def lost() -> dict[str, Any]:
+    """Send two chunks while there is no room for the second, and one into a folder that is full."""
+    from vllm_omni.distributed.omni_connectors.transfer_adapter import chunk_transfer_adapter as module
+
+    pair = Pair()
+    try:
+        request = pair.add("lost")
+        pair.send(request, 1)
+        put = pair.sender.connector.put
+        full = mock.patch.object(os, "posix_fallocate", side_effect=OSError(errno.ENOSPC, "full"))
+        with full:
+            refused = not put("0", "1", f"check-{os.getpid()}-full", [0])[0]
+
+        def without_room(*, data: Any, **way: Any) -> Any:
+            return put(data=data, **way) if data.codes is None else (False, 0, None)
+
+        pair.sender.connector.put = without_room
+        with mock.patch.object(module, "PUT_SECONDS", 0.3, create=True):
+            pair.sender.save_async({"frame": 2}, request)
+            _until(lambda: not pair.sender.put_req_chunk)
+        told = pair.receiver.connector.get("0", "1", f"{request.request_id}_0_1")
+        return {"refused": refused, "told": told and "could not be sent" in told[0]["meta"]["error"]}
     finally:
         pair.close()
 
