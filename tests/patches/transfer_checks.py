@@ -88,7 +88,7 @@ def _until(done: Callable[[], bool]) -> None:
 
 
 def _left() -> list[str]:
-    """Return the files of this process's segments, without what tells requests and processes apart."""
+    """Return the names of the segments and lock files of this process that are plain names."""
     return sorted(file.name for file in SEGMENTS.iterdir() if f"check-{os.getpid()}" in file.name)
 
 
