@@ -11,6 +11,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail when a collected test was skipped, expected to fail, deselected or not run at all",
     )
+    parser.addoption(
+        "--disconnects",
+        type=int,
+        default=50,
+        help="clients that leave in the middle, per engine (default: %(default)s; 1000 by hand takes minutes)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -35,6 +35,15 @@ WAYS_TO_CLONE = ("upload", "embedding", "voice")
 WRONG_EXTRAS = ("a word", "true", "a list", "below", "above", "not a number", "endless", "half")
 WRONG_EXTRAS += ("the engine's own", "a seed of the talker")
 
+SPEECH_ROUTES = sorted(
+    f"/v1/audio/{path}" for path in ("speech", "speech/batch", "speech/stream", "voices", "voices/{name}")
+)
+JSON_ROUTES = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/speech/batch")
+TEXT_ROUTES = ["/detokenize", "/tokenize", "/v1/chat/completions"]
+BAD_PARAMS = ("a word", "a word for the seed", "below", "unknown", "the engine's own", "not followed", "no list")
+
+ODD_NAMES = ("a folder", "another folder", "long", "spaces", "dots")
+
 # The control tokens of prompts.
 TURN = "<|im_start|><|im_end|>"
 ANSWER = "<|im_start|>"
@@ -397,6 +406,71 @@ CASES = {
             "penalty": {},
             "several": {},
         },
+    ),
+    "vllm-omni/0028-a-model-serves-its-routes.patch": Case(
+        "route_checks.routes",
+        {
+            "tts": SPEECH_ROUTES,
+            "speech": sorted([*(path for path in SPEECH_ROUTES if not path.endswith("}")), *TEXT_ROUTES]),
+            "asr": TEXT_ROUTES,
+            **{f"{name}, closed": [404, "NotFoundError", True] for name in ("tts", "speech", "asr")},
+            **{f"{name}, server": True for name in ("tts", "speech", "asr")},
+        },
+        {"tts, closed": [500, None, False]},
+    ),
+    "vllm-omni/0029-failed-submission-fails-its-request.patch": Case(
+        "route_checks.submission",
+        {"taken": ["one"], "told": [["two", 400], ["three", None]]},
+        {"error": "OverflowError: can't serialize ints > 2**64 - 1"},
+    ),
+    "vllm-omni/0030-sampling-params-are-checked.patch": Case(
+        "route_checks.sampling_params",
+        {"good": [[5, 1, ["a"], 3], [9, 1, [], None]], **dict.fromkeys(BAD_PARAMS, "refused")},
+        {"a word": "raised TypeError", "a word for the seed": "taken", "the engine's own": "taken"},
+    ),
+    "vllm-omni/0031-gauges-are-read-when-asked.patch": Case(
+        "transfer_checks.gauges",
+        {"one runs": [1.0, 0.0], "none runs": [0.0, 0.0]},
+        {"one runs": [1.0, 0.0], "none runs": [1.0, 0.0]},
+    ),
+    "vllm-omni/0032-segments-have-safe-names.patch": Case(
+        "transfer_checks.names",
+        {**dict.fromkeys(("plain", *ODD_NAMES), True), "opened outside": 0, "left": 0},
+        {"plain": True, "a folder": False, "another folder": False, "long": False},
+    ),
+    "vllm-omni/0033-aborted-requests-leave-nothing.patch": Case(
+        "transfer_checks.aborted",
+        {"files": 0, "sender": 0, "receiver": 0, "a stop string ends both": True},
+        {"a stop string ends both": False},
+    ),
+    "vllm-omni/0034-text-alone-sends-no-chunk.patch": Case(
+        "transfer_checks.text_alone",
+        {"sent": ["sound_0_0", "unknown_0_0"]},
+        {"sent": ["aborted_0_0", "sound_0_0", "text_0_0", "unknown_0_0"]},
+    ),
+    "vllm-omni/0035-transfers-are-forgotten.patch": Case(
+        "transfer_checks.forgotten",
+        {"names": True, "ids": 0},
+        {"names": False, "ids": 1000},
+    ),
+    "vllm-omni/0036-a-body-is-an-object.patch": Case(
+        "route_checks.bodies",
+        dict.fromkeys(JSON_ROUTES, [400] * 4),
+        {"/v1/chat/completions": [500, 500, 500, 400]},
+    ),
+    "vllm-omni/0037-a-chunk-without-room-ends-its-request.patch": Case(
+        "transfer_checks.lost", {"refused": True, "told": True}, {"refused": False, "told": None}
+    ),
+    "vllm-omni/0038-a-batch-tells-what-failed.patch": Case(
+        "route_checks.batch",
+        {
+            "a+b": [200, None, 2],
+            "a+": [400, "1 of 2 items failed: items[1]: nothing to speak", 1],
+            "a+broken": [500, "1 of 2 items failed: items[1]: stage 0 failed", 1],
+            "+broken": [500, "2 of 2 items failed: items[0]: nothing to speak; items[1]: stage 0 failed", 0],
+            "+": [400, "2 of 2 items failed: items[0]: nothing to speak; items[1]: nothing to speak", 0],
+        },
+        {"a+b": [200, None, 2], "a+": [200, None, 1], "+broken": [200, None, 0]},
     ),
 }
 

@@ -123,7 +123,7 @@ def _busy(server: Server, known: memory.State, seen: Load, state: Path, limits: 
 
 
 def _doubted(server: Server, known: memory.State, state: Path, sign: str) -> Ready:
-    # The count alone is no proof: vLLM-Omni goes on counting a request whose client left, until another ends.
+    # The count alone is no proof: vLLM-Omni as released counts a request whose client left until another ends.
     try:
         return _again(server, known, state)
     except FirstwordError as error:

@@ -1,0 +1,253 @@
+"""Check what two stages keep of requests that end early: their two adapters, in one process, over real segments."""
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from vllm.v1.request import RequestStatus
+
+SEGMENTS = Path("/dev/shm")  # where POSIX shared memory is
+SECONDS = 5.0  # after which what has not happened does not happen
+
+
+class Pair:
+    """A sender that cuts a chunk from whatever it is given, and a receiver that nobody takes chunks from."""
+
+    def __init__(self) -> None:
+        self.sender, self.receiver = _adapter(0), _adapter(1)
+        self.sender.custom_process_next_stage_input_func = _chunk
+        self.requests: dict[str, Any] = {}
+
+    def add(self, name: str, *, final_stage: int | None = None) -> Any:
+        request_id = f"check-{os.getpid()}-{name}"
+        info = None if final_stage is None else {"omni_final_stage_id": final_stage}
+        request = SimpleNamespace(request_id=request_id, external_req_id=request_id, additional_information=info)
+        request.status, request.resumable = RequestStatus.RUNNING, False
+        request.num_tokens = request.num_computed_tokens = request.num_output_placeholders = 0
+        request.prompt_token_ids = []
+        request.is_finished = lambda: RequestStatus.is_finished(request.status)
+        self.requests[request_id] = request
+        return request
+
+    def send(self, request: Any, chunks: int) -> None:
+        for _ in range(chunks):
+            request.num_tokens += 1
+            request.num_computed_tokens += 1
+            self.sender.save_async({"frame": request.num_tokens}, request)
+        _until(lambda: self.sender.put_req_chunk.get(request.external_req_id) == chunks)
+
+    def finish(self, request: Any) -> None:
+        request.status = RequestStatus.FINISHED_STOPPED
+        self.sender.save_async({"frame": 0}, request)
+
+    def abort(self, request: Any, *adapters: Any) -> None:
+        for adapter in adapters or (self.sender, self.receiver):
+            # Each stage has requests of its own; here they are one object.
+            status, request.status = request.status, RequestStatus.RUNNING
+            adapter.finish_requests(request.request_id, RequestStatus.FINISHED_ABORTED, self.requests)
+            request.status = status
+        request.status = RequestStatus.FINISHED_ABORTED
+
+    def close(self) -> None:
+        for adapter in (self.sender, self.receiver):
+            adapter.stop_event.set()
+            adapter.connector.close()
+
+
+def _adapter(stage: int) -> Any:
+    from vllm_omni.distributed.omni_connectors.transfer_adapter.chunk_transfer_adapter import OmniChunkTransferAdapter
+
+    model = SimpleNamespace(
+        stage_connector_config={"name": "SharedMemoryConnector", "extra": {"stage_id": stage}},
+        worker_type="generation" if stage else "ar",
+        custom_process_next_stage_input_func=None,
+        stage_id=stage,
+    )
+    return OmniChunkTransferAdapter(
+        SimpleNamespace(model_config=model, scheduler_config=SimpleNamespace(max_num_seqs=4))
+    )
+
+
+def _chunk(transfer_manager: Any, multimodal_output: Any, request: Any, is_finished: bool) -> Any:
+    import torch
+    from vllm_omni.data_entry_keys import CodesStruct, MetaStruct, OmniPayloadStruct
+
+    transfer_manager.code_prompt_token_ids[request.external_req_id].append([1])
+    return OmniPayloadStruct(codes=CodesStruct(audio=torch.ones(3, dtype=torch.long)), meta=MetaStruct())
+
+
+def _until(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + SECONDS
+    while not done() and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _left() -> list[str]:
+    """Return the names of the segments and lock files of this process that are plain names."""
+    return sorted(file.name for file in SEGMENTS.iterdir() if f"check-{os.getpid()}" in file.name)
+
+
+def _kept(adapter: Any) -> int:
+    names = ("put_req_chunk", "get_req_chunk", "code_prompt_token_ids", "request_payload", "requests_num_chunks_sent")
+    names += ("ramp_chunk_count", "_pending_load_reqs", "_draining", "request_ids_mapping")
+    return sum(len(getattr(adapter, name, ())) for name in names)
+
+
+def aborted() -> dict[str, Any]:
+    """Abort requests at each point of their way; and one in its first stage alone, as a stop string does."""
+    pair = Pair()
+    try:
+        before, unread, half, done = (pair.add(name) for name in ("before", "unread", "half", "done"))
+        pair.send(unread, 3)
+        pair.send(half, 3)
+        pair.receiver.load_async(half)
+        _until(lambda: half.request_id in pair.receiver._finished_load_reqs)
+        pair.send(done, 3)
+        pair.finish(done)
+        _until(lambda: done.external_req_id not in pair.sender.put_req_chunk)
+        for request in (before, unread, half):
+            pair.abort(request)
+        pair.abort(done, pair.receiver)
+        _until(lambda: not _left() and not _kept(pair.sender) + _kept(pair.receiver))
+        facts = {"files": len(_left()), "sender": _kept(pair.sender), "receiver": _kept(pair.receiver)}
+        stopped = pair.add("stopped")
+        pair.send(stopped, 1)
+        pair.abort(stopped, pair.sender)
+        for _ in range(2):
+            pair.receiver.load_async(stopped)
+            _until(lambda: stopped.request_id in pair.receiver._finished_load_reqs)
+            pair.receiver._finished_load_reqs.discard(stopped.request_id)
+        return facts | {"a stop string ends both": stopped.request_id in pair.receiver.upstream_exhausted_requests}
+    finally:
+        pair.close()
+
+
+def text_alone() -> dict[str, Any]:
+    """End a request without a second stage, one with one, and one whose final stage is not told."""
+    pair = Pair()
+    try:
+        pair.abort(pair.add("aborted", final_stage=0), pair.sender)
+        for name, final_stage in (("text", 0), ("sound", 1), ("unknown", None)):
+            pair.finish(pair.add(name, final_stage=final_stage))
+
+        def sent() -> list[str]:
+            return [name.rsplit("-", 1)[1] for name in _left() if name.startswith("check")]
+
+        _until(lambda: "unknown_0_0" in sent())
+        return {"sent": sent()}
+    finally:
+        pair.close()
+
+
+def forgotten() -> dict[str, Any]:
+    """Put and read 1,000 segments, and end 1,000 requests."""
+    pair = Pair()
+    try:
+        put, get = pair.sender.connector, pair.receiver.connector
+        for number in range(1000):
+            key = f"check-{os.getpid()}-{number}"
+            put.put("0", "1", key, {"number": number})
+            assert get.get("0", "1", key)[0] == {"number": number}
+            pair.receiver.cleanup_receiver(key)
+        _until(lambda: not pair.receiver._cancelled_load_reqs)
+        return {"names": len(put._pending_keys) <= 256, "ids": len(pair.receiver._cancelled_load_reqs)}
+    finally:
+        pair.close()
+
+
+def lost() -> dict[str, Any]:
+    """Send two chunks while there is no room for the second, and one into a folder that is full."""
+    from vllm_omni.distributed.omni_connectors.transfer_adapter import chunk_transfer_adapter as module
+
+    pair = Pair()
+    try:
+        request = pair.add("lost")
+        pair.send(request, 1)
+        put = pair.sender.connector.put
+        full = mock.patch.object(os, "posix_fallocate", side_effect=OSError(errno.ENOSPC, "full"))
+        with full:
+            refused = not put("0", "1", f"check-{os.getpid()}-full", [0])[0]
+
+        def without_room(*, data: Any, **way: Any) -> Any:
+            return put(data=data, **way) if data.codes is None else (False, 0, None)
+
+        pair.sender.connector.put = without_room
+        with mock.patch.object(module, "PUT_SECONDS", 0.3, create=True):
+            pair.sender.save_async({"frame": 2}, request)
+            _until(lambda: not pair.sender.put_req_chunk)
+        told = pair.receiver.connector.get("0", "1", f"{request.request_id}_0_1")
+        return {"refused": refused, "told": told and "could not be sent" in told[0]["meta"]["error"]}
+    finally:
+        pair.close()
+
+
+def names() -> dict[str, Any]:
+    """Send a chunk under what clients may call their requests."""
+    sender, receiver = _adapter(0).connector, _adapter(1).connector
+    plain = f"check-{os.getpid()}"
+    asked = {
+        "plain": plain,
+        "a folder": f"{plain}/x",
+        "another folder": f"x/../../tmp/{plain}",
+        "long": f"{plain}{'x' * 300}",
+        "spaces": f"{plain} \n",
+        "dots": "..",
+    }
+    opened: list[str] = []
+    original = open
+
+    def watched(file: Any, *arguments: Any, **options: Any) -> Any:
+        opened.append(str(file))
+        return original(file, *arguments, **options)
+
+    arrived = {}
+    with mock.patch("builtins.open", watched):
+        for name, key in asked.items():
+            sender.put("0", "1", f"{key}_0_0", {"name": name})
+            result = receiver.get("0", "1", f"{key}_0_0")
+            arrived[name] = result is not None and result[0] == {"name": name}
+    outside = [file for file in opened if "lockfile" in file and Path(os.path.normpath(file)).parent != SEGMENTS]
+    return arrived | {"opened outside": len(outside), "left": len(_left())}
+
+
+def gauges() -> dict[str, Any]:
+    """Two requests: one ends well while the other runs, then the other's client leaves."""
+    import asyncio
+
+    from vllm_omni.entrypoints import omni_base
+    from vllm_omni.entrypoints.async_omni import AsyncOmni
+    from vllm_omni.entrypoints.client_request_state import ClientRequestState
+    from vllm_omni.metrics.prometheus import OmniRequestCounter
+
+    engine = mock.MagicMock(name="engine", num_stages=1, async_chunk=True)
+    engine._running_counter = OmniRequestCounter()
+    engine.abort_async = mock.AsyncMock()
+    with (
+        mock.patch.object(omni_base, "AsyncOmniEngine", return_value=engine),
+        mock.patch.object(omni_base, "omni_snapshot_download", str),
+    ):
+        server = AsyncOmni.__new__(AsyncOmni)
+        omni_base.OmniBase.__init__(server, "m", log_stats=True)
+    for name in ("ends", "leaves"):
+        state = ClientRequestState(request_id=name, external_request_id=name)
+        state.metrics = mock.MagicMock(e2e_done={name})
+        server.request_states[name] = state
+        engine._running_counter.increment()
+    engine._running_counter.decrement()
+    server._log_summary_and_cleanup("ends")
+    facts = {"one runs": _gauges()}
+    asyncio.run(server._abort(["leaves"]))
+    engine._running_counter.decrement()
+    return facts | {"none runs": _gauges()}
+
+
+def _gauges() -> list[float | None]:
+    from prometheus_client import REGISTRY
+
+    names = ("vllm_omni:num_requests_running", "vllm_omni:num_requests_waiting")
+    return [REGISTRY.get_sample_value(name, {"model_name": "m"}) for name in names]
