@@ -130,6 +130,29 @@ def submission() -> dict[str, Any]:
     return {"taken": taken, "told": [[message.request_id, message.status_code] for message in told]}
 
 
+def parameters() -> dict[str, Any]:
+    """Give the orchestrator a request whose parameters contradict each other, and one whose do not."""
+    from vllm_omni.engine.orchestrator import Orchestrator
+
+    def submitted(params: SamplingParams) -> str:
+        loop = mock.MagicMock(name="orchestrator")
+        loop.stage_pools = [mock.AsyncMock(name="pool")]
+        loop.async_chunk = False
+        message = mock.MagicMock(
+            request_id="one", sampling_params_list=[params], final_stage_id=0, final_output_stage_ids=[0]
+        )
+        message.request_timestamp = message.enqueue_ts = message.preprocess_ms = 0.0
+        try:
+            asyncio.run(Orchestrator._handle_add_request(loop, message))
+        except ValueError as error:
+            return str(error)
+        return "submitted" if loop.stage_pools[0].submit_initial.await_count else "lost"
+
+    whole, torn = SamplingParams(max_tokens=2, min_tokens=2), SamplingParams(max_tokens=2, min_tokens=2)
+    torn.max_tokens = 1
+    return {"whole": submitted(whole), "torn": submitted(torn)}
+
+
 BAD: dict[str, Any] = {
     "a word": [{"max_tokens": "x"}],
     "a word for the seed": [{"seed": "x"}],

@@ -472,6 +472,11 @@ CASES = {
         },
         {"a+b": [200, None, 2], "a+": [200, None, 1], "+broken": [200, None, 0]},
     ),
+    "vllm-omni/0039-parameters-are-whole-before-a-stage.patch": Case(
+        "route_checks.parameters",
+        {"whole": "submitted", "torn": "min_tokens must be less than or equal to max_tokens=1, got 2."},
+        {"whole": "submitted", "torn": "submitted"},
+    ),
 }
 
 
