@@ -5,9 +5,11 @@ from engines import Engines
 
 ORDER = (
     ("qwen3-tts-customvoice-synthetic", "cpu"),
+    ("qwen3-tts-customvoice-synthetic", "four-blocks"),
     ("qwen3-tts-voicedesign-synthetic", "cpu"),
     ("qwen3-tts-base-synthetic", "cpu"),
     ("step-audio-2-mini-synthetic", "speech-cpu"),
+    ("step-audio-2-mini-synthetic", "four-blocks-speech"),
     ("step-audio-2-mini-synthetic", "asr-cpu"),
 )
 

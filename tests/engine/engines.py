@@ -11,13 +11,28 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
 
 from firstword import paths
 from firstword.acceptance import probe
 from firstword.acceptance.client import Client
+from firstword.engine.config import of_checkpoint
 
 START_SECONDS = 420
 STOP_SECONDS = 60
+
+
+def _four_blocks(settings, bytes_per_token):
+    """Leave the first stage four blocks of KV cache for eight requests, so that some give way to others."""
+    stage = settings["stages"][0]
+    # vLLM's CPU blocks hold 128 tokens, and one of them stands for none.
+    stage["kv_cache_memory_bytes"] = 5 * 128 * bytes_per_token
+    stage["max_model_len"] = 384
+    stage["default_sampling_params"]["max_tokens"] = 300
+
+
+# Shapes that are not shipped: the one each is made from, and how.
+VARIANTS = {"four-blocks": ("cpu", _four_blocks), "four-blocks-speech": ("speech-cpu", _four_blocks)}
 
 
 class Engine:
@@ -43,7 +58,7 @@ class Engine:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         environment |= {"FIRSTWORD_RUN_DIR": str(self.run_dir), "FIRSTWORD_TEST_MARK": self._mark}
-        command = [str(_firstword()), "serve", self.model, "--shape", self.shape]
+        command = [str(_firstword()), "serve", self.model, *self._config()]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         with self.log.open("ab") as log:
             log.write(f"\n==== {' '.join(command)}\n".encode())
@@ -56,6 +71,17 @@ class Engine:
             error.add_note(self.tail())
             self.stop()
             raise
+
+    def _config(self):
+        if self.shape not in VARIANTS:
+            return ["--shape", self.shape]
+        shape, change = VARIANTS[self.shape]
+        family = "qwen3-tts" if self.model.startswith("qwen3-tts") else "step-audio-2"
+        settings = yaml.safe_load((paths.root() / f"configs/engines/{family}/{shape}.yaml").read_text())
+        change(settings, of_checkpoint(paths.home() / "checkpoints" / self.model, family).kv_bytes_per_token)
+        file = self.run_dir / f"{self.shape}.yaml"
+        file.write_text(yaml.safe_dump(settings))
+        return ["--deploy-config", str(file)]
 
     def _wait(self):
         deadline = time.monotonic() + START_SECONDS

@@ -1,0 +1,72 @@
+"""A KV cache too small for all: requests give way to others and still end with what they give alone."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hearing import samples
+from listening import HIGH, LOW
+
+from firstword.acceptance.client import Client
+
+QWEN = pytest.mark.engine("qwen3-tts-customvoice-synthetic", "four-blocks")
+STEP = pytest.mark.engine("step-audio-2-mini-synthetic", "four-blocks-speech")
+LONG = "This sentence is number {} and goes on for so long that its frames need more than one block of the cache. " * 2
+
+
+def preemptions(client: Client) -> float:
+    lines = client.metrics().splitlines()
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("vllm:num_preemptions_total"))
+
+
+def leave(client, count, ask):
+    """Ask ``count`` times and leave each after another number of chunks."""
+
+    def one(index):
+        with closing(ask(client, index)) as stream:
+            for _ in range(1 + index % 3):
+                next(stream, None)
+
+    threads = [threading.Thread(target=one, args=(index,), daemon=True) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+@QWEN
+@pytest.mark.usefixtures("same_processes")
+def test_speech_that_gives_way(client):
+    def ask(index):
+        return client.speech(LONG.format(index), fmt="pcm", voice="ryan", seed=index, max_new_tokens=200)
+
+    alone = [ask(index) for index in range(6)]
+    assert all(len(one.body) > 100 * 1920 * 2 for one in alone), [len(one.body) for one in alone]
+    before = preemptions(client)
+    leavers = leave(client, 4, lambda c, i: c.iter_speech(LONG.format(i), voice="vivian", max_new_tokens=200))
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(ask, range(6)))
+    for thread in leavers:
+        thread.join(60)
+    assert preemptions(client) > before
+    for one, other in zip(map(samples, together), map(samples, alone), strict=True):
+        assert len(one) == len(other)
+        assert np.abs(one - other).max() <= 2 / 2**15
+
+
+@STEP
+@pytest.mark.usefixtures("same_processes")
+def test_recognition_and_speech_that_give_way(client):
+    def ask(index):
+        if index % 2:
+            return client.speech(LONG.format(index), fmt="pcm", seed=index, max_new_tokens=150).body
+        recording = (LOW, HIGH)[index // 2 % 2]
+        return client.transcribe(recording, max_tokens=200, min_tokens=150, seed=index).text.encode()
+
+    alone = [ask(index) for index in range(6)]
+    before = preemptions(client)
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(ask, range(6)))
+    assert preemptions(client) > before
+    assert together == alone
