@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,97 @@ def test_files_as_installed(site, lock):
 def test_a_file_that_is_gone(site, lock):
     (site / "vllm_omni/data.json").unlink()
     assert differing(site) == {"vllm-omni": (("vllm_omni/data.json",), ())}
+
+
+@pytest.fixture
+def server(site, lock):
+    """A web server that finds its protocols by name, and a library with compiled parts: imported, never read."""
+    (site / "vllm_omni/server.py").unlink()
+    (site / "vllm_omni-0.26.0.dist-info/METADATA").unlink()
+    (site / "vllm_omni-0.26.0.dist-info/RECORD").unlink()
+    (site / "vllm_omni-0.26.0.dist-info").rmdir()
+    install(
+        site,
+        "vllm_omni",
+        "0.26.0",
+        {
+            "vllm_omni/entrypoints/cli/main.py": "def main():\n    import vllm_omni.server\n",
+            "vllm_omni/server.py": "import torch\nimport uvicorn\n",
+        },
+    )
+    install(site, "uvicorn", "1", {"uvicorn/__init__.py": "", "uvicorn/protocols/auto.py": "x", "uvicorn/py.typed": ""})
+    files = {"torch/__init__.py": "", "torch/_C.so": "\x7fELF", "torch/lib/libtorch.so.2": "\x7fELF"}
+    install(site, "torch", "2", files | {"_helper.abi3.so": "\x7fELF"}, ("gomp",))
+    install(site, "gomp", "1", {"gomp.libs/libgomp.so.1": "\x7fELF"})
+    install(site, "unneeded", "1", {"unneeded/__init__.py": ""})
+    assert differing(site) == {}
+    return site
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("torch", "torch/_C.so"),
+        ("torch", "torch/lib/libtorch.so.2"),
+        ("torch", "_helper.abi3.so"),
+        ("gomp", "gomp.libs/libgomp.so.1"),
+        ("uvicorn", "uvicorn/protocols/auto.py"),
+        ("uvicorn", "uvicorn/py.typed"),
+    ],
+)
+@pytest.mark.parametrize("how", ["gone", "link to nothing", "folder"])
+def test_a_file_that_no_import_statement_leads_to(server, name, path, how):
+    (server / path).unlink()
+    if how == "link to nothing":
+        (server / path).symlink_to("cleaned/from/a/cache")
+    elif how == "folder":
+        (server / path).mkdir()
+    assert differing(server) == {name: ((path,), ())}
+
+
+def test_a_folder_that_is_gone_with_all_its_files(server):
+    shutil.rmtree(server / "uvicorn/protocols")
+    assert differing(server) == {"uvicorn": (("uvicorn/protocols/auto.py",), ())}
+
+
+@pytest.mark.parametrize("path", ["torch/_C.so", "torch/lib/libtorch.so.2"])
+def test_what_is_compiled_and_cut_short(server, path):
+    """A disk that was full at install leaves the name."""
+    (server / path).write_text("")
+    assert differing(server) == {"torch": ((), (path,))}
+
+
+def test_other_files_of_what_is_only_imported_are_not_looked_at(server):
+    (server / "uvicorn/protocols/auto.py").write_text("somebody's own change")
+    assert differing(server) == {}
+    assert differing(server, deep=True) == {"uvicorn": ((), ("uvicorn/protocols/auto.py",))}
+
+
+def test_what_serving_does_not_need_may_be_gone(server):
+    shutil.rmtree(server / "unneeded")
+    assert differing(server) == {}
+
+
+def test_when_a_file_that_is_gone_shows(server):
+    for path in ("torch/lib/libtorch.so.2", "uvicorn/protocols/auto.py"):
+        (server / path).unlink()
+    look = survey(server)
+    torch, uvicorn = (
+        finding for found in integrity.differences(look) for finding in integrity.findings(look, found, {})
+    )
+    assert torch.cause == "1 file of torch 2 gone: torch/lib/libtorch.so.2"
+    assert torch.later.startswith("vllm serve ends at start: ImportError")
+    assert uvicorn.later.startswith("what needs it first fails")
+    assert "--reinstall-package uvicorn" in uvicorn.mend
+
+
+def test_a_wheel_whose_own_record_is_wrong_is_not_judged(server):
+    install(server, "pynvvideocodec", "2.0.4", {"pynvvideocodec/__init__.py": ""})
+    (server / "pynvvideocodec/__init__.py").unlink()
+    metadata = server / "torch-2.dist-info/METADATA"
+    metadata.write_text(metadata.read_text().replace("gomp", "pynvvideocodec"))
+    assert "pynvvideocodec" in {found.name for found in survey(server).needed_distributions}
+    assert differing(server) == {}
 
 
 def test_a_source_of_the_same_size_that_changed(site, lock):

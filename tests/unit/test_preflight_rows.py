@@ -4,6 +4,7 @@ The copies are links, patched as served; what is taken away is really gone (firs
 """
 
 import importlib.util
+import re
 import shutil
 import socket
 import subprocess
@@ -180,6 +181,23 @@ def test_an_installed_library_that_raises_on_import(tmp_path, context):
         (record / "RECORD").unlink()
     found = run_checks(context("qwen3-tts", "cpu", overlay))
     assert "soundfile is installed and raises on import: OSError: sndfile library not found" in [f.cause for f in found]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "count"),
+    [
+        ("torch/lib/libtorch_cpu.so", "torch", "1 file"),
+        ("uvicorn/protocols", "uvicorn", r"\d+ files"),
+        ("numpy/_core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so", "numpy", "1 file"),
+    ],
+)
+def test_what_no_import_statement_names(tmp_path, context, path, name, count):
+    """A shared library, modules that are found by a name in a string, and what ends other imports too: one cause."""
+    overlay = build(tmp_path / "environment", site_packages(), Change(delete=(path,)), patched=True)
+    (finding,) = run_checks(context("qwen3-tts", "cpu", overlay))
+    assert (finding.check, finding.subject, finding.code) == ("files", name, Exit.ENVIRONMENT)
+    assert re.match(rf"{count} of {name} \S+ gone: {path}", finding.cause)
+    assert f"--reinstall-package {name}" in finding.mend
 
 
 def test_all_failures_are_said_at_once(tmp_path, context):

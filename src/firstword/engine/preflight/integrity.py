@@ -1,23 +1,28 @@
 """The file check: installed files are there and are what their distribution brought, or what patches/ made of them.
 
-A wheel's RECORD holds a size and a SHA-256 for each file. Sizes are compared for all files of the
-distributions concerned; digests for the sources that were read anyway, and with ``deep`` for every file.
+A wheel's RECORD holds a size and a SHA-256 for each file. Of every distribution that serving needs, each file must be
+there: compiled modules, shared libraries and modules that are imported by a name in a string are found no other way.
+Sizes are compared for all that is compiled, and for all files of the distributions that serving reads itself; digests
+for the sources that were read anyway, and with ``deep`` for every file.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.installed import Distribution, Record
-from firstword.engine.preflight.phases import FIRST_SPEECH, FIRST_USE, Phase
+from firstword.engine.preflight.listings import Listings
+from firstword.engine.preflight.phases import FIRST_SPEECH, FIRST_USE, SOMETIME, Phase
 from firstword.engine.preflight.survey import Survey
 from firstword.engine.preflight.walk import top
 from firstword.errors import Exit
 
 CHECK = "files"
 _NAMED = 3
+_COMPILED = re.compile(r"\.so(\.\d+)*$")
 # Wheels whose own RECORD does not fit their files, as the index serves them: it can tell nothing.
 _WRONG_RECORDS = frozenset({("pynvvideocodec", "2.0.4")})
 
@@ -35,14 +40,21 @@ class Differences:
         """Module -> path, of the changed files that are modules."""
         return {_module(path): path for path in self.changed if path.endswith(".py")}
 
+    @property
+    def breaks_imports(self) -> bool:
+        """Whether something is gone, or compiled and changed: imports then raise without naming the file."""
+        return bool(self.gone) or any(_COMPILED.search(path) for path in self.changed)
+
 
 def differences(survey: Survey) -> list[Differences]:
-    """Return what differs in the distributions that serving reads itself; with ``deep``, in all that it needs."""
+    """Return what differs in the distributions that serving needs: their files' content as far as it is read."""
     context = survey.context
     # The patch check looks after the files that the series owns.
     patched = set(context.patches.files) if context.patches else set()
-    distributions = survey.needed_distributions if context.deep else survey.walked_distributions
-    names = {found.name for found in distributions} | {survey.distribution_of(need) for need in survey.light_needs()}
+    read = {found.name for found in survey.needed_distributions if context.deep or found in survey.walked_distributions}
+    read |= {survey.distribution_of(need) for need in survey.light_needs()}
+    names = read | {found.name for found in survey.needed_distributions}
+    listings = Listings(context.site_packages)
     found = []
     for name in sorted(names & set(context.installed.distributions)):
         distribution = context.installed.distributions[name]
@@ -50,7 +62,14 @@ def differences(survey: Survey) -> list[Differences]:
         if (name, distribution.version) in _WRONG_RECORDS:
             continue
         for record in _concerned(survey, distribution):
-            state = _state(survey, record) if record.path not in patched else None
+            if record.path in patched:
+                continue
+            if not listings.holds(record.path):
+                state: str | None = "gone"
+            elif name in read or _COMPILED.search(record.path):
+                state = _state(survey, record)
+            else:
+                state = None
             if state == "changed" and _is_anothers(survey, distribution, record.path):
                 continue
             if state == "gone":
@@ -74,7 +93,8 @@ def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iter
     mend = survey.context.install(found.distribution.name, again=True)
     if found.gone:
         cause = f"{_count(found.gone)} of {name} gone: {_some(found.gone)}"
-        later = _phase(survey, found.gone).later("ModuleNotFoundError or FileNotFoundError")
+        phase = _phase(survey, found.gone, unknown=SOMETIME)
+        later = phase.later("ImportError, ModuleNotFoundError or FileNotFoundError")
         yield Finding(CHECK, found.distribution.name, cause, later, mend, Exit.ENVIRONMENT)
     broken = {module: raised[module] for module in found.changed_modules if module in raised}
     for module, error in broken.items():
@@ -92,9 +112,9 @@ def findings(survey: Survey, found: Differences, raised: dict[str, str]) -> Iter
 
 
 def _concerned(survey: Survey, distribution: Distribution) -> Iterator[Record]:
-    """Yield the records of the packages that serving reaches; a distribution may bring unrelated ones beside them."""
+    """Yield the records that matter: of a distribution that is read module by module, those of packages reached."""
     reached = {top(module) for module in survey.walk.reached}
-    every = survey.context.deep and distribution not in survey.walked_distributions
+    every = distribution not in survey.walked_distributions
     for record in distribution.records:
         first = record.path.partition("/")[0]
         if first == ".." or first.endswith((".dist-info", ".pth")) or record.path.endswith(".pyc"):
@@ -133,12 +153,14 @@ def _module(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _phase(survey: Survey, paths: tuple[str, ...]) -> Phase:
+def _phase(survey: Survey, paths: tuple[str, ...], *, unknown: Phase = FIRST_USE) -> Phase:
     for path in paths:
-        reached = survey.walk.reached.get(_module(path))
+        # A package loads what it has compiled when it is imported.
+        module = top(path.replace("/", ".")) if _COMPILED.search(path) else _module(path)
+        reached = survey.walk.reached.get(module)
         if reached:
             return reached.phase
-    return FIRST_USE
+    return unknown
 
 
 def _count(paths: tuple[str, ...]) -> str:

