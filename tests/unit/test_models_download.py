@@ -229,6 +229,32 @@ def test_a_full_disk_is_said_before_the_transfer(hub: LoopbackHub, monkeypatch: 
     assert not [s for s in hub.seen if s.server == "cdn"]
 
 
+def test_room_is_left_beside_the_model(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full to the last byte fails the engine's caches and logs."""
+    size = sum(len(hub.files[path]) for path in SERVED)
+    usage = type("Usage", (), {"free": size + 100_000_000})
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert failure().code is Exit.DISK_FULL
+
+
+def test_parts_that_nothing_continues_give_their_room_back_first(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another revision, say: gigabytes that would make a disk too small for the one that is wanted."""
+    stale = folder() / ".partial" / "model.safetensors.0123456789abcdef"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"x" * 1000)
+    left = []
+
+    def usage(_: Path) -> object:
+        left.append(stale.exists())
+        return type("Usage", (), {"free": 10**12})
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    models.resolve(NAME)
+    assert left == [False]
+
+
 def test_a_disk_that_fills_up_on_the_way(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self, size: int) -> None:
         raise OSError(28, "No space left on device")

@@ -58,6 +58,43 @@ def test_a_cut_file_is_refused(folder: Path) -> None:
     assert "is 1000 bytes long" in refused().cause
 
 
+def compared(folder: Path, note: record.Record | None = None) -> verify.State:
+    note = note or record.Record.load(folder, locks.load(NAME))
+    files = verify.expected(locks.load(NAME), note)
+    assert files is not None
+    return verify.check(folder, files, note)
+
+
+def test_a_file_of_another_length_need_not_be_read(folder: Path) -> None:
+    os.truncate(folder / "model.safetensors", 1000)
+    state = compared(folder)
+    assert "is 1000 bytes long" in state.damaged["model.safetensors"]
+    assert state.read == []
+
+
+def test_a_record_that_disagrees_with_the_lock_is_no_proof(folder: Path) -> None:
+    """The lock may have been corrected since; what was once recorded is not taken for what it now says."""
+    note = record.Record.load(folder, locks.load(NAME))
+    note.set_verified("model.safetensors", "0" * 64)
+    state = compared(folder, note)
+    assert state.read == ["model.safetensors"]
+    assert state.is_whole
+    assert note.verified["model.safetensors"] == locks.load(NAME).files["model.safetensors"].sha256
+
+
+def test_another_file_of_the_same_length_and_time_is_refused(folder: Path) -> None:
+    """What unpacks or synchronises files sets their times too."""
+    file = folder / "model.safetensors"
+    before = file.stat()
+    content = bytearray(file.read_bytes())
+    content[-2] ^= 1
+    other = folder.parent / "other"
+    other.write_bytes(content)
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+    assert "model.safetensors" in refused().cause
+
+
 @pytest.mark.parametrize("path", ["evil.py", "more.safetensors", "token2wav/other.pt", "notes.txt"])
 def test_a_file_that_does_not_belong_there_is_refused(folder: Path, path: str) -> None:
     (folder / path).write_bytes(b"import os\n")
