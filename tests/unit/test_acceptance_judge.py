@@ -47,6 +47,10 @@ def test_bad_sound_is_rejected_by_name(name, fmt):
         assert judge(encode(BAD_SOUNDS[name], fmt), fmt).names == (name,)
 
 
+def test_an_offset_below_zero_is_one_too():
+    assert judge(encode(voice() - np.float32(0.1), "wav"), "wav").names == ("dc",)
+
+
 @pytest.mark.parametrize("fmt", FORMATS)
 @pytest.mark.parametrize(
     "sound",
@@ -219,6 +223,7 @@ def test_good_transcript():
         ("Hello", None, "not-ended"),
         ("Hel\ufffdlo", "stop", "not-printable"),
         ("Hel\x00lo", "stop", "not-printable"),
+        ("Hello\r\n", "stop", "not-printable"),
         ("Hel\ue000lo", "stop", "not-printable"),
         ("Hello<|EOT|>", "stop", "special-token"),
         ("<|im_start|>Hello", "stop", "special-token"),

@@ -193,7 +193,10 @@ def guarded(engines, tmp_path_factory):
             yield gateway
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/audio/voices", "/nowhere", SPEECH])
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/models", "/v1/audio/voices", "/nowhere", SPEECH, "/", "/healthz", "/health/", "/ready/x", "/v1/health"],
+)
 def test_without_a_key_everything_but_health_is_closed(guarded, path):
     for header, code in (
         (None, "missing_api_key"),

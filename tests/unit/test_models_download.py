@@ -11,7 +11,7 @@ import pytest
 from models_kit import CODE, LFS, NAME, REVISION, SERVED, safetensors, tiny_hub, use, write_lock
 
 from firstword.engine import models
-from firstword.engine.models import download, record
+from firstword.engine.models import download, locks, record
 from firstword.errors import Exit, FirstwordError
 from loopback_hub import LoopbackHub, serving
 
@@ -253,6 +253,19 @@ def test_parts_that_nothing_continues_give_their_room_back_first(
     monkeypatch.setattr(shutil, "disk_usage", usage)
     models.resolve(NAME)
     assert left == [False]
+
+
+def test_the_first_failure_stops_the_other_transfers() -> None:
+    """They would go on for gigabytes while the command ends."""
+    stopped = []
+    progress = type("Watched", (), {"stop": lambda self: stopped.append(True)})()
+
+    def bring(file: locks.Expected) -> None:
+        raise FirstwordError("broken", mend="-", code=Exit.DOWNLOAD)
+
+    with pytest.raises(FirstwordError, match="broken"):
+        download._in_parallel(bring, [locks.Expected("a", 1, None)], progress)
+    assert stopped == [True]
 
 
 def test_a_disk_that_fills_up_on_the_way(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,23 @@ def test_other_files_of_what_is_only_imported_are_not_looked_at(server):
     assert differing(server, deep=True) == {"uvicorn": ((), ("uvicorn/protocols/auto.py",))}
 
 
+@pytest.mark.parametrize("path", ["../../bin/tool", "uvicorn/__pycache__/server.cpython-312.pyc", "uvicorn.pth"])
+def test_what_no_import_needs_may_be_gone(server, path):
+    """Scripts and manuals lie elsewhere; bytecode is made anew, and `firstword patches apply` drops it."""
+    record = server / "uvicorn-1.dist-info/RECORD"
+    record.write_text(f"{path},sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n{record.read_text()}")
+    assert differing(server) == {}
+    assert differing(server, deep=True) == {}
+
+
+def test_a_file_that_two_distributions_bring(site, lock):
+    """The last one installed wins; that is no damage, as long as it is as one of them brought it."""
+    install(site, "other", "1", {"vllm_omni/data.json": '{"other": 1}'})
+    assert differing(site) == {}
+    (site / "vllm_omni/data.json").write_text('{"nobody": 1}  ')
+    assert differing(site) == {"vllm-omni": ((), ("vllm_omni/data.json",))}
+
+
 def test_what_serving_does_not_need_may_be_gone(server):
     shutil.rmtree(server / "unneeded")
     assert differing(server) == {}
