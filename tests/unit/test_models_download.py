@@ -255,6 +255,14 @@ def test_parts_that_nothing_continues_give_their_room_back_first(
     assert left == [False]
 
 
+def test_every_file_is_on_the_disk_before_the_record_says_so(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut a record that outlived the content would vouch for zeros."""
+    synced = set()
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
+    models.resolve(NAME)
+    assert {(folder() / path).stat().st_ino for path in SERVED} <= synced
+
+
 def test_the_first_failure_stops_the_other_transfers() -> None:
     """They would go on for gigabytes while the command ends."""
     stopped = []

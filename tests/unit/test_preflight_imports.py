@@ -118,10 +118,33 @@ def test_a_condition_that_only_the_run_knows():
         ('except ImportError:\n    av = PlaceholderModule("av")', Guard.STAND_IN),
         ("except ImportError as e:\n    raise RuntimeError from e", Guard.NONE),
         ("except ValueError:\n    pass", Guard.NONE),
+        # Of several, the first one that catches it decides.
+        ("except ImportError:\n    raise\nexcept Exception:\n    pass", Guard.NONE),
+        ("except ImportError:\n    av = None\nexcept Exception:\n    pass", Guard.STAND_IN),
+        ("except OSError:\n    raise\nexcept ImportError:\n    pass", Guard.OPTIONAL),
     ],
 )
 def test_what_a_handler_makes_of_a_missing_module(handler, expected):
     assert guards(f"try:\n    import av\n{handler}\n")["av"] is expected
+
+
+def test_what_follows_a_try():
+    source = """
+    try:
+        import optional
+    except ImportError:
+        import instead
+    else:
+        import beside
+    finally:
+        import always
+    """
+    assert guards(source) == {
+        "optional": Guard.OPTIONAL,
+        "instead": Guard.OPTIONAL,
+        "beside": Guard.OPTIONAL,  # needed only where the optional one is there
+        "always": Guard.NONE,
+    }
 
 
 def test_the_names_a_module_defines():

@@ -37,13 +37,16 @@ def test_what_is_missing_and_when_it_shows(tmp_path):
         {
             "vllm_omni/__init__.py": "import eager_missing\n",
             "vllm_omni/model/__init__.py": "",
-            "vllm_omni/model/net.py": "from .part import Part\nimport json\ndef f():\n    import lazy_missing\n",
+            "vllm_omni/model/net.py": (
+                "from .part import Part\nimport json\ndef f():\n    import lazy_missing\n"
+                "if settings.fast:\n    import conditional_missing\n"
+            ),
             "vllm_omni/model/part.py": (
                 "try:\n    import av\nexcept ImportError:\n    av = None\n"
                 "try:\n    import optional\nexcept ImportError:\n    HAS = False\n"
                 "class Part: pass\n"
             ),
-            "vllm_omni/server.py": "def handler():\n    import mooncake\n",
+            "vllm_omni/server.py": "def handler():\n    import mooncake\nif settings.remote:\n    import modelscope\n",
         },
     )
     found = walk(
@@ -54,6 +57,7 @@ def test_what_is_missing_and_when_it_shows(tmp_path):
     assert absent(found) == {
         "eager_missing": "start",
         "lazy_missing": "first use",
+        "conditional_missing": "first use",
         "av": "audio request",
     }
 

@@ -179,9 +179,9 @@ class _Reader:
     def _try(self, node: ast.Try | ast.TryStar, lazy: bool, guard: Guard) -> None:
         inside = guard
         if guard is Guard.NONE:
-            copes = [_copes(handler, _bound(node.body)) for handler in node.handlers if _catches(handler)]
-            if copes:
-                inside = max(copes, key=lambda found: found is Guard.OPTIONAL)
+            # The first handler that catches a missing module decides, as in Python.
+            caught = next((handler for handler in node.handlers if _catches(handler)), None)
+            inside = _copes(caught, _bound(node.body)) if caught else guard
         self.block(node.body, lazy=lazy, guard=inside)
         for handler in node.handlers:
             self.block(handler.body, lazy=lazy, guard=Guard.OPTIONAL)
