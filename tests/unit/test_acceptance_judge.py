@@ -1,10 +1,12 @@
 """Every way in which an answer can be bad is told apart by name, in every format, on real files."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
 
+from firstword.acceptance.containers import identify
 from firstword.acceptance.judge import FORMATS, judge_speech, judge_transcript
 from sounds import RATE, TEXT, encode, streamed, to_wav, to_wav_float, voice
 
@@ -45,6 +47,22 @@ def test_bad_sound_is_rejected_by_name(name, fmt):
         assert judge(encode(BAD_SOUNDS[name], fmt), fmt).ok
     else:
         assert judge(encode(BAD_SOUNDS[name], fmt), fmt).names == (name,)
+
+
+def test_pauses_do_not_make_speech_quieter():
+    loud = judge(encode(voice(), "wav"), "wav").facts["dbfs"]
+    paused = judge(encode(np.concatenate([voice(), zeros(1.5)]), "wav"), "wav").facts["dbfs"]
+    assert paused == pytest.approx(loud, abs=0.3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_one_side_alone_can_be_clipped(sign):
+    assert "clipped" in judge(encode(sign * np.clip(voice() * 20, -0.9, 1), "wav"), "wav").names
+
+
+def test_a_long_text_is_text_wherever_a_character_is_split():
+    for ahead in range(4090, 4097):
+        assert identify(("a" * ahead + "é漢😀" * 9).encode()).name == "text"
 
 
 def test_an_offset_below_zero_is_one_too():
@@ -129,6 +147,43 @@ def test_open_length_is_tolerated_only_when_told():
     assert judge(body, "wav").names == ("cut-container",)
     assert judge(body, "wav", streamed=True).ok
     assert judge(body[:-1], "wav", streamed=True).names == ("cut-container",)
+
+
+def test_a_tag_after_the_last_frame_is_no_damage():
+    body = encode(voice(), "mp3")
+    assert judge(body + b"TAG" + bytes(125), "mp3").ok
+    assert judge(body + b"TAG" + bytes(120), "mp3").names == ("cut-container",)
+
+
+def test_chunks_before_the_samples_are_passed_over():
+    """One of odd length is followed by a byte that belongs to nothing."""
+    body = to_wav(voice())
+    for note in (b"odd", b"even"):
+        chunk = struct.pack("<4sI", b"LIST", len(note)) + note + bytes(len(note) % 2)
+        assert judge(body[:12] + chunk + body[12:], "wav").ok
+
+
+def test_an_extensible_header_names_its_coding_later():
+    body = to_wav(voice())
+    size, _, *rest = struct.unpack_from("<IHHIIHH", body, 16)
+    assert size == 16
+    more = struct.pack("<HHI", 22, 16, 4) + struct.pack("<H", 1) + bytes(14)
+    head = struct.pack("<IHHIIHH", 40, 0xFFFE, *rest) + more
+    verdict = judge(body[:16] + head + body[36:], "wav")
+    assert verdict.ok, str(verdict)
+    assert verdict.facts["codec"] == "pcm_s16le"
+
+
+def test_what_opus_declares_is_without_its_encoders_delay():
+    def page(kind: int, at: int, content: bytes) -> bytes:
+        return b"OggS\0" + struct.pack("<Bq12xBB", kind, at, 1, len(content)) + content
+
+    head = page(2, 0, b"OpusHead\1\1" + struct.pack("<HIHB", 3840, 24000, 0, 0))
+    # The last page holds no packet's end, so it has no time of its own.
+    body = head + page(0, 48000 + 3840, b"samples") + page(4, -1, b"more")
+    found = identify(body)
+    assert (found.name, found.rate, found.channels, found.cut) == ("opus", 24000, 1, "")
+    assert found.declared_seconds == 1.0
 
 
 def test_header_that_declares_nothing():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fake_engine import FakeEngine
+from firstword.acceptance import plain
 from firstword.gateway import catalogue
 from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router
@@ -180,6 +181,36 @@ def test_a_watcher_survives_what_it_did_not_expect(engine, monkeypatch):
     assert upstream.ready
 
 
+def test_a_list_of_models_that_comes_with_an_error_is_none(engine, monkeypatch):
+    upstream = Upstream(engine.url)
+    get = plain.get
+    monkeypatch.setattr(plain, "get", lambda *args, **options: (500, get(*args, **options)[1]))
+    Watcher(upstream, Settings(upstreams=(engine.url,), ready_timeout=2)).look()
+    assert upstream.models == ()
+    assert upstream.condition.cause == "/v1/models says 500"
+
+
+def test_a_watcher_trusts_an_engine_as_its_settings_say(engine, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "firstword.acceptance.readiness.check", lambda server, **options: asked.append((server, options))
+    )
+    settings = Settings(upstreams=(engine.url,), ready_timeout=7, ready_fresh=8, ready_stall=9)
+    Watcher(Upstream(engine.url), settings).look()
+    ((server, options),) = asked
+    assert (server.timeout, options["limits"].fresh, options["limits"].stall) == (7, 8, 9)
+    assert server.model == QWEN
+
+
+def test_a_watcher_that_is_stopped_does_not_wait_for_its_next_look(engine):
+    upstream = Upstream(engine.url)
+    watcher = Watcher(upstream, Settings(upstreams=(engine.url,), ready_interval=300, ready_timeout=20))
+    watcher.start()
+    watcher.stop()
+    watcher._thread.join(30)
+    assert not watcher._thread.is_alive()
+
+
 def test_of_two_engines_the_ready_one_with_fewer_requests_is_chosen():
     one, two = Upstream("http://one:1"), Upstream("http://two:1")
     router = Router((one, two), catalogue.load(), retry_after=5)
@@ -195,6 +226,14 @@ def test_of_two_engines_the_ready_one_with_fewer_requests_is_chosen():
     assert (one.requests, two.requests) == (0, 0)
     two.tell_cause("it fell")
     assert router.choose("m") is one
+
+
+def test_of_two_engines_with_one_model_the_one_named_first_describes_it():
+    one, two = Upstream("http://one:1"), Upstream("http://two:1")
+    one.tell_models((Model("m", "/checkpoints/one"),))
+    two.tell_models((Model("m", "/checkpoints/two"), Model("n")))
+    models = Router((one, two), catalogue.load(), retry_after=5).models()
+    assert {name: model.root for name, model in models.items()} == {"m": "/checkpoints/one", "n": ""}
 
 
 def test_a_model_keeps_the_time_at_which_it_was_first_seen(monkeypatch):

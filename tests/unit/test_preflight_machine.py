@@ -100,6 +100,8 @@ def test_what_a_cpu_machine_lacks(cpu, answers, expected):
         ({"drivers": None}, {"driver": Exit.DOES_NOT_FIT}),
         ({"gpus": [80 * GIB], "drivers": [(575, 51)]}, {"driver": Exit.DOES_NOT_FIT}),
         ({"gpus": [80 * GIB], "drivers": [(580, 65), (535, 1)]}, {"driver": Exit.DOES_NOT_FIT}),
+        ({"gpus": [80 * GIB], "drivers": [(580,)]}, {}),
+        ({"gpus": [80 * GIB], "shm": machine.SHM - 1}, {"/dev/shm": Exit.DISK_FULL}),
         ({"gpus": [80 * GIB], "commands": ("gcc",)}, {"C++ compiler": Exit.NO_COMPILER}),
         ({"gpus": [80 * GIB], "commands": ("clang", "clang++")}, {}),
         ({"gpus": [80 * GIB], "without": ("libnuma.so.1",)}, {}),
@@ -113,7 +115,21 @@ def test_what_a_gpu_machine_lacks(cuda, answers, expected):
 
 def test_disk(cpu, tmp_path, monkeypatch):
     monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path / "home"))
-    assert on(cpu, disk=10) == {str(tmp_path / "home"): Exit.DISK_FULL}
+    assert on(cpu, disk=machine.DISK - 1) == {str(tmp_path / "home"): Exit.DISK_FULL}
+    assert on(cpu, disk=machine.DISK) == {}
+
+
+def test_worker_processes_need_more_shared_memory(cuda, tmp_path):
+    config = tmp_path / "2x80g.yaml"
+    text = cuda.deploy_config.read_text().replace(
+        "distributed_executor_backend: uni", "distributed_executor_backend: mp"
+    )
+    config.write_text(text)
+    context = dataclasses.replace(cuda, deploy_config=config)
+    assert context.settings["distributed_executor_backend"] == "mp"
+    assert on(context, gpus=[80 * GIB], shm=machine.SHM_WITH_WORKERS - 1) == {"/dev/shm": Exit.DISK_FULL}
+    assert on(context, gpus=[80 * GIB], shm=machine.SHM_WITH_WORKERS) == {}
+    assert on(cuda, gpus=[80 * GIB], shm=machine.SHM) == {}
 
 
 def test_a_cpu_that_compiles_needs_a_compiler(cpu, monkeypatch):
@@ -165,7 +181,14 @@ class TestProbes:
 
     @pytest.mark.parametrize(
         ("visible", "names"),
-        [("1", ["NVIDIA L4"]), ("1,0", ["NVIDIA L4", "NVIDIA H100"]), ("GPU-a", ["NVIDIA H100"]), ("", []), ("7", [])],
+        [
+            ("1", ["NVIDIA L4"]),
+            ("1,0", ["NVIDIA L4", "NVIDIA H100"]),
+            ("1, 0", ["NVIDIA L4", "NVIDIA H100"]),
+            ("GPU-a", ["NVIDIA H100"]),
+            ("", []),
+            ("7", []),
+        ],
     )
     def test_only_visible_gpus_count_in_their_order(self, tmp_path, monkeypatch, visible, names):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
