@@ -174,6 +174,13 @@ def test_an_extensible_header_names_its_coding_later():
     assert verdict.facts["codec"] == "pcm_s16le"
 
 
+@pytest.mark.parametrize("tag", [0, 0x1234, 0xFFFE])
+def test_a_coding_that_nobody_knows_is_undecodable(tag):
+    """The decoder's library ends the process when it is asked to decode one."""
+    body = to_wav(voice())
+    assert judge(body[:20] + struct.pack("<H", tag) + body[22:], "wav").names == ("undecodable",)
+
+
 def test_what_opus_declares_is_without_its_encoders_delay():
     def page(kind: int, at: int, content: bytes) -> bytes:
         return b"OggS\0" + struct.pack("<Bq12xBB", kind, at, 1, len(content)) + content

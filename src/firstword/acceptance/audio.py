@@ -80,6 +80,8 @@ def _decode_coded(body: bytes, container: Container) -> Sound:
     rate, trouble = 0, ""
     try:
         with av.open(BytesIO(body)) as source:
+            if source.streams.audio[0].codec_context is None:  # PyAV would not raise but end the process
+                raise UndecodableError(f"no decoder for {container.codec or container.name}")
             planar = av.AudioResampler(format="fltp")
             for frame in source.decode(audio=0):
                 rate = frame.sample_rate
