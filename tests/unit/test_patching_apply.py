@@ -195,6 +195,28 @@ def test_an_interrupted_write_leaves_nothing_half_done(
     assert verify(bench.site, bench.series()) == []
 
 
+def test_a_manifest_that_was_renamed_before_the_interruption_is_taken_away_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A signal can come when the rename is done and the call has not returned."""
+    before = bench.snapshot()
+    replace = os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        replace(source, target)
+        if target == manifest_path(bench.site):
+            raise Interruption
+
+    monkeypatch.setattr("firstword.patching.replacing.os.replace", interrupted)
+    with pytest.raises(Interruption):
+        apply(bench.series(), bench.site)
+    monkeypatch.undo()
+    del before["demo/__pycache__/a.cpython-312.pyc"]
+    assert bench.snapshot() == before
+    apply(bench.series(), bench.site)
+    assert verify(bench.site, bench.series()) == []
+
+
 def test_a_full_disk_shows_before_anything_changed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
@@ -245,6 +267,8 @@ def test_verify_names_what_differs(bench: Bench) -> None:
         "demo/a.py is missing",
         "demo/b.py was changed after it was patched",
     ]
+    bench.write(FIRST, (bench.root / FIRST).read_text().replace("a change", "another change"))
+    assert verify(bench.site, bench.series())[0].cause.endswith(f"is of another series than {bench.root}")
     manifest_path(bench.site).write_text("{")
     assert [p.cause for p in verify(bench.site, series)] == [f"cannot read {manifest_path(bench.site)}"]
 

@@ -12,7 +12,7 @@ from patchbench import A1, A2, B2, FIRST, HEADER, SECOND, A, B, Bench, make, pat
 from firstword.cli import main
 from firstword.errors import Exit, FirstwordError
 from firstword.patching import apply, build_tree, load_series, verify
-from firstword.patching.diffs import apply_change, parse, render
+from firstword.patching.diffs import DoesNotApply, FileChange, Hunk, apply_change, parse, render
 from firstword.patching.refreshing import refresh
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +87,13 @@ def test_refuses_a_wrong_series(bench: Bench, series: str, why: str) -> None:
         bench.series()
 
 
+def test_refuses_an_order_that_the_numbers_do_not_tell(bench: Bench) -> None:
+    bench.write(SECOND, patch_text(render("demo/b.py", B, B.replace("value = 1", "value = 2"))))
+    bench.write("series", f"{SECOND}\n{FIRST}\n")
+    with pytest.raises(FirstwordError, match=f"{FIRST} comes after {SECOND}"):
+        bench.series()
+
+
 def test_refuses_another_set_of_files_than_declared(bench: Bench) -> None:
     sums = json.loads((bench.root / "checksums.json").read_text())
     del sums["demo==1.0"]["demo/b.py"]
@@ -129,6 +136,24 @@ def test_a_rendered_diff_applies_and_reverses_to_the_byte(before: str, after: st
     (change,) = parse(render("x.py", before, after), "demo/0001-x.patch")
     assert apply_change(change, before) == after
     assert apply_change(change.reversed(), after) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "hunks", "why"),
+    [
+        ("x\na\nb\na\nb\n", [Hunk(1, 1, ("a\n", "b\n"), ("c\n",))], "line 1: its context stands 2 times"),
+        ("x\ny\n", [Hunk(1, 1, ("a\n", "b\n"), ("c\n",))], "line 1: its context stands 0 times"),
+        (
+            "a\nb\nc\n",
+            [Hunk(1, 1, ("a\n", "b\n"), ("A\n", "B\n")), Hunk(2, 2, ("b\n", "c\n"), ("b\n", "C\n"))],
+            "line 2: overlaps",
+        ),
+    ],
+    ids=["two places", "no place", "overlap"],
+)
+def test_a_hunk_is_moved_only_to_the_one_place_that_is_left(text: str, hunks: list[Hunk], why: str) -> None:
+    with pytest.raises(DoesNotApply, match=why):
+        apply_change(FileChange("x.py", tuple(hunks)), text, relocate=True)
 
 
 @pytest.mark.parametrize("patched", [False, True], ids=["released", "patched"])
