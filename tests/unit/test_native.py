@@ -270,3 +270,26 @@ def test_status_finds_what_runs_on_other_ports(home, monkeypatch, capsys):
         f"{up.RECOGNITION}  http://127.0.0.1:9002  ready",
     ]
     assert code == Exit.OK
+
+
+def test_a_command_that_is_interrupted_cleans_up_after_itself(tmp_path, monkeypatch):
+    child = (
+        "import pathlib, sys, time\nhalf = pathlib.Path(sys.argv[1])\nhalf.touch()\n"
+        "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\n"
+        "try: time.sleep(30)\nfinally: half.unlink()"
+    )
+    half = tmp_path / "half-made"
+    real = subprocess.Popen.wait
+
+    def interrupted(self, timeout=None):
+        if timeout is None and not half.exists():
+            while not half.exists():
+                time.sleep(0.01)
+            time.sleep(0.3)
+            raise SystemExit(129)
+        return real(self, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(SystemExit):
+        environments.run([sys.executable, "-c", child, str(half)])
+    assert not half.exists()
