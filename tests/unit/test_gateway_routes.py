@@ -47,8 +47,9 @@ def test_requests_go_by_their_model(gateway, engines):
     qwen, step = engines
     qwen.bodies.clear()
     step.bodies.clear()
-    body = {"model": QWEN, "input": "Hello.", "response_format": "wav", "seed": 3, "unknown": {"x": [1]}}
+    body = {"model": QWEN, "input": "Hello.", "response_format": "wav", "seed": 3, "extra_params": {"top_k": 1}}
     assert gateway.http.post(SPEECH, json=body).status_code == 200
+    body |= {"response_format": "pcm", "stream_format": "sse"}
     message = {"model": STEP, "messages": [], "modalities": ["text"]}
     assert gateway.http.post(CHAT, json=message).json()["choices"][0]["message"]["content"] == step.text
     assert (qwen.bodies, step.bodies) == ([body], [message])

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from firstword.gateway import errors
+from firstword.gateway.admission import Admission
 from firstword.gateway.api import chat, health, models, speech, voices
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
@@ -17,6 +18,7 @@ from firstword.gateway.logs import RequestLog
 from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router
 from firstword.gateway.settings import Settings
+from firstword.gateway.threads import Threads
 from firstword.gateway.upstreams import Upstream
 
 
@@ -40,7 +42,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     watchers = {upstream: Watcher(upstream, settings) for upstream in upstreams}
     router = Router(upstreams, app.state.catalogue, settings.ready_interval)
     async with _client(settings) as client:
-        app.state.gateway = Gateway(settings, router, client, watchers)
+        admission = Admission(settings.concurrency, settings.queue)
+        app.state.gateway = Gateway(settings, router, client, watchers, admission, Threads(settings.decoders))
         for watcher in watchers.values():
             watcher.start()
         try:

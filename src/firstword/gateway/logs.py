@@ -6,7 +6,7 @@ import re
 import sys
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,11 +26,23 @@ class Facts:
         request_id: The client's own, when it sent a sane one.
         model: What it asked for.
         outcome: Why it did not end as a complete answer, where the one who knows says so.
+        kind: What was asked for: speech, chat, transcription or translation.
+        served: The model that answered, where that has another name.
+        started: When it came, by `time.perf_counter`.
+        first_audio: Seconds until its first sound was ready.
+        audio_seconds: Seconds of sound made or heard.
+        finish_reason: Why the model ended.
     """
 
     request_id: str
     model: str | None = None
     outcome: str | None = None
+    kind: str | None = None
+    served: str | None = None
+    started: float = field(default_factory=time.perf_counter)
+    first_audio: float | None = None
+    audio_seconds: float | None = None
+    finish_reason: str | None = None
 
 
 def facts(scope: Scope) -> Facts:
@@ -52,7 +64,6 @@ class RequestLog:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         known = scope[_FACTS] = Facts(given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex)
-        started = time.perf_counter()
         status, size, complete = 0, 0, False
 
         async def counting(message: Message) -> None:
@@ -78,7 +89,7 @@ class RequestLog:
                 "model": known.model and known.model[:200],
                 "status": status or None,
                 "outcome": known.outcome or ("complete" if complete else "broken"),
-                "seconds": round(time.perf_counter() - started, 4),
+                "seconds": round(time.perf_counter() - known.started, 4),
                 "bytes": size,
             }
             log.info("request", extra={"facts": line})
