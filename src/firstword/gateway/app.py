@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from firstword.gateway import errors
 from firstword.gateway.admission import Admission
-from firstword.gateway.api import chat, health, models, speech, voices
+from firstword.gateway.api import chat, health, models, recognition, speech, voices
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
 from firstword.gateway.context import Gateway
@@ -19,6 +19,7 @@ from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
+from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
 
 
@@ -28,7 +29,7 @@ def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
         title="firstword", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=_lifespan
     )
     app.state.settings, app.state.catalogue = settings, catalogue
-    for area in (speech, chat, voices, models, health):
+    for area in (speech, recognition, chat, voices, models, health):
         app.include_router(area.router)
     errors.handle_in(app)
     return RequestLog(KeyGuard(app, settings.keys()))
@@ -43,7 +44,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     router = Router(upstreams, app.state.catalogue, settings.ready_interval)
     async with _client(settings) as client:
         admission = Admission(settings.concurrency, settings.queue)
-        app.state.gateway = Gateway(settings, router, client, watchers, admission, Threads(settings.decoders))
+        app.state.gateway = Gateway(
+            settings, router, client, watchers, admission, Threads(settings.decoders), Uploads(settings.uploads_memory)
+        )
         for watcher in watchers.values():
             watcher.start()
         try:

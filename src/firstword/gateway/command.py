@@ -17,6 +17,7 @@ Its settings are environment variables:
   FIRSTWORD_TRANSCRIPTION_DEADLINE     the same for a transcription or translation (1800)
   FIRSTWORD_SPEECH_CHARACTERS          characters of a text to say (4096)
   FIRSTWORD_UPLOAD_LIMIT               bytes of a recording to recognise (25 MiB)
+  FIRSTWORD_UPLOADS_MEMORY             bytes of recordings held at a time; the next gets a 429 (256 MiB)
   FIRSTWORD_AUDIO_LIMIT                seconds of a recording to recognise, once decoded (7200)
   FIRSTWORD_PIECES                     pieces of one recording that are recognised at a time (4)
   FIRSTWORD_DECODERS                   recordings that are decoded at a time (2)

@@ -14,6 +14,7 @@ from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router, Target
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
+from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
 
 # Where each task is asked for.
@@ -37,6 +38,7 @@ class Gateway:
         watchers: One for each upstream.
         admission: Bounds what they get at a time.
         threads: For what computes.
+        uploads: Bounds the recordings held.
     """
 
     settings: Settings
@@ -45,6 +47,7 @@ class Gateway:
     watchers: dict[Upstream, Watcher]
     admission: Admission
     threads: Threads
+    uploads: Uploads
 
     def target(self, request: Request, model: Any, task: Task) -> Target:
         """Return what answers a request for ``model``, and note it.

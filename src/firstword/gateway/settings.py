@@ -66,6 +66,7 @@ class Settings(BaseSettings):
         transcription_deadline: The same for a transcription or translation.
         speech_characters: Characters of a text to say.
         upload_limit: Bytes of a recording to recognise.
+        uploads_memory: Bytes of recordings held at a time; those beyond are told to come back (429).
         audio_limit: Seconds of a recording to recognise, once decoded.
         pieces: Pieces of one recording that are recognised at a time.
         decoders: Recordings that are decoded at a time.
@@ -96,6 +97,7 @@ class Settings(BaseSettings):
     transcription_deadline: Seconds = 1800.0
     speech_characters: Count = 4096
     upload_limit: Count = 25 * 2**20
+    uploads_memory: Count = 256 * 2**20
     audio_limit: Seconds = 7200.0
     pieces: Count = 4
     decoders: Count = 2
