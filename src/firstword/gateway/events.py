@@ -9,7 +9,7 @@ import httpx
 from firstword.acceptance.events import DONE
 from firstword.gateway.asking import BrokeOff
 
-__all__ = ["DONE", "pack", "read"]
+__all__ = ["DONE", "deltas", "pack", "read"]
 
 
 async def read(response: httpx.Response) -> AsyncIterator[Any]:
@@ -35,6 +35,22 @@ async def read(response: httpx.Response) -> AsyncIterator[Any]:
             told = event["error"]
             raise BrokeOff(str(told.get("message") if isinstance(told, dict) else told))
         yield event
+
+
+def deltas(event: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Return the content, perhaps empty, and the reason to finish of each choice in a chat's event.
+
+    Raises:
+        BrokeOff: It has another shape than OpenAI's.
+    """
+    found = []
+    try:
+        for choice in event.get("choices") or ():
+            content = (choice.get("delta") or {}).get("content")
+            found.append((content if isinstance(content, str) else "", choice.get("finish_reason")))
+    except (TypeError, AttributeError) as error:
+        raise BrokeOff("an event of its stream has another shape than OpenAI's") from error
+    return found
 
 
 async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:

@@ -101,13 +101,11 @@ class Listening:
                 if event == events.DONE:
                     ended = True
                     break
-                for choice in event.get("choices") or ():
-                    reason = choice.get("finish_reason") or reason
-                    text = (choice.get("delta") or {}).get("content")
-                    if isinstance(text, str) and text:
-                        told, held = without_control_tokens(held + text)
-                        if told:
-                            await heard._into.send(told)
+                for text, why in events.deltas(event):
+                    reason = why or reason
+                    told, held = without_control_tokens(held + text)
+                    if told:
+                        await heard._into.send(told)
             if not ended:
                 raise BrokeOff("its stream ended without [DONE]")
         if held:
