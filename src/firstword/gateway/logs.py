@@ -8,7 +8,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -51,11 +51,23 @@ def facts(scope: Scope) -> Facts:
     return found
 
 
-class RequestLog:
-    """Middleware that gives each request an id and logs one line when it has ended."""
+class Counts(Protocol):
+    """Counts requests."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def count(self, facts: Facts, status: int, outcome: str, seconds: float) -> None:
+        """Count one that has ended."""
+
+
+class RequestLog:
+    """Middleware that gives each request an id, and logs and counts it when it has ended.
+
+    Args:
+        app: What it surrounds.
+        counts: Counts.
+    """
+
+    def __init__(self, app: ASGIApp, counts: Counts) -> None:
+        self._app, self._counts = app, counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -80,6 +92,9 @@ class RequestLog:
             await self._app(scope, receive, counting)
         finally:
             route = getattr(scope.get("route"), "path", None)
+            outcome = known.outcome or ("complete" if complete else "broken")
+            seconds = time.perf_counter() - known.started
+            self._counts.count(known, status, outcome, seconds)
             line = {
                 "request_id": known.request_id,
                 "method": scope["method"],
@@ -88,8 +103,8 @@ class RequestLog:
                 **({} if route else {"path": scope["path"][:200]}),
                 "model": known.model and known.model[:200],
                 "status": status or None,
-                "outcome": known.outcome or ("complete" if complete else "broken"),
-                "seconds": round(time.perf_counter() - known.started, 4),
+                "outcome": outcome,
+                "seconds": round(seconds, 4),
                 "bytes": size,
             }
             log.info("request", extra={"facts": line})
