@@ -51,7 +51,7 @@ class Decoder:
         if not data:
             raise UnreadableError("empty_file", "the file is empty")
         try:
-            self._file = av.open(io.BytesIO(data), metadata_errors="replace", options=_OPTIONS)
+            self._file = av.open(io.BytesIO(data), options=_OPTIONS)
         except (av.error.FFmpegError, ValueError) as error:
             raise UnreadableError(
                 "invalid_audio", f"the file is no recording that can be read ({_told(error)})"
