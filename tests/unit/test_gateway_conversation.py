@@ -182,10 +182,12 @@ def test_a_streamed_answer_is_openais(gateway, engine, fmt):
 
 
 def test_a_streamed_answer_without_sound_is_its_text(gateway, engine):
-    engine.script = events(text("<tts_start>Fine"), text(", thanks <"), text("3", "stop"), "[DONE]")
+    # A line separator is no end of a line here.
+    first = json.dumps(text("<tts_start>Fine,\u2028"), ensure_ascii=False)
+    engine.script = events(first, text("thanks <"), text("3", "stop"), "[DONE]")
     chunks = told(ask(gateway, stream=True))
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
-    assert "".join(delta.get("content") or "" for delta in deltas) == "Fine, thanks <3"
+    assert "".join(delta.get("content") or "" for delta in deltas) == "Fine,\u2028thanks <3"
     assert not any("audio" in delta for delta in deltas)
 
 
