@@ -71,5 +71,6 @@ async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
 def pack(document: Any, name: str | None = None) -> bytes:
     """Return one event."""
     head = f"event: {name}\n" if name else ""
-    data = document if isinstance(document, str) else json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    # ASCII alone: some clients end lines at U+2028 and the like.
+    data = document if isinstance(document, str) else json.dumps(document, separators=(",", ":"))
     return f"{head}data: {data}\n\n".encode()
