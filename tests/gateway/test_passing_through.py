@@ -1,6 +1,7 @@
 """What real engines say comes through unchanged, and what they must not be asked stays closed."""
 
 import itertools
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -108,7 +109,7 @@ def test_the_metrics_are_the_gateways_own(gateway):
     page = gateway.http.get("/metrics").text
     assert f'firstword_audio_seconds_total{{kind="speech",model="{MODEL}"}}' in page
     assert f'firstword_first_audio_seconds_count{{kind="speech",model="{MODEL}"}}' in page
-    assert page.count('state="ready"} 1.0') == 2
+    assert len(re.findall(r'^firstword_upstream_state\{.*state="ready".*\} 1\.0$', page, re.MULTILINE)) == 2
     assert "vllm" not in page
 
 
