@@ -48,12 +48,13 @@ class Server:
             raise not_ready(f"{self.url}: /health says {status}")
 
     def load(self) -> load.Load | None:
-        """Return what ``/metrics`` tells; None where the server has none (a gateway)."""
+        """Return what ``/metrics`` tells; None where the server tells nothing of an engine (a gateway)."""
         try:
             status, body = plain.get(self.url, "/metrics", timeout=CHECK_SECONDS, api_key=self.api_key)
         except ClientError as error:
             raise not_ready(f"{self.url}/metrics: {error}", error) from error
-        return load.read(body.decode("utf-8", "replace")) if status == 200 else None
+        page = body.decode("utf-8", "replace")
+        return load.read(page) if status == 200 and ("vllm" in page or "process_start_time_seconds" in page) else None
 
 
 @dataclass(frozen=True)

@@ -101,18 +101,16 @@ Both engines are ready, at one address. The checkpoints are synthetic: real arch
 made-up weights, so the voice is noise-like and the transcript is made-up words. Paste these:
 
 # 1. speech: text in, a WAV file out
-curl -sf {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian"}}' -o hello.wav
+curl -sS --fail-with-body {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "tts-1", "input": "Hello, world.", "voice": "alloy", "response_format": "wav"}}' -o hello.wav
 
 # 2. the same, streamed: the first samples arrive while the rest is still being made
-curl -sfN {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian",
-       "response_format": "wav", "stream": true, "stream_format": "audio"}}' -o streamed.wav
+curl -sSN --fail-with-body {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
+  -d '{{"model": "tts-1", "input": "Hello, world.", "voice": "alloy", "response_format": "wav",
+       "stream_format": "audio"}}' -o streamed.wav
 
 # 3. recognition: the WAV made by the first request in, text out
-printf '{{"model": "{RECOGNITION}", "modalities": ["text"], "messages": [{{"role": "user", "content":
-  [{{"type": "input_audio", "input_audio": {{"format": "wav", "data": "%s"}}}}]}}]}}' "$(base64 -w0 hello.wav)" |
-  curl -sf {gateway.url}/v1/chat/completions -H 'Content-Type: application/json' -d @-
+curl -sS --fail-with-body {gateway.url}/v1/audio/transcriptions -F model=whisper-1 -F file=@hello.wav
 
 Logs: {gateway.log.parent}
 Stop: scripts/up --stop
