@@ -106,6 +106,20 @@ def test_cut_between_two_frames(fmt):
     assert judge(body[:at], fmt).names == ("cut-container",)
 
 
+def test_a_frame_that_no_decoder_reads_cuts_the_rest_off():
+    """AAC declares no length, and all its frame headers are whole: only the decoder tells."""
+    body = bytearray(encode(voice(4), "aac"))
+    starts = [0]
+    while starts[-1] < len(body):
+        header = body[starts[-1] :]
+        starts.append(starts[-1] + ((header[3] & 3) << 11 | header[4] << 3 | header[5] >> 5))
+    damaged = starts[-10]
+    body[damaged + 7 : starts[-9]] = b"\xff" * (starts[-9] - damaged - 7)
+    verdict = judge(bytes(body), "aac")
+    assert verdict.names == ("cut-container",)
+    assert "decoding stopped early" in str(verdict)
+
+
 def test_open_length_is_tolerated_only_when_told():
     body = streamed(to_wav(voice()))
     assert judge(body, "wav").names == ("cut-container",)

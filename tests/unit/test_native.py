@@ -84,13 +84,22 @@ def test_status_with_nothing_running_is_not_ready(home):
     assert result.stdout.count("not running") == 3
 
 
+def lives_on(process: subprocess.Popen) -> bool:
+    """Whether a process that may just have been sent a signal does not die of it."""
+    try:
+        process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
 def test_stop_never_touches_a_process_that_is_not_ours(home):
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
     try:
         (home / "run").mkdir()
         (home / "run/started-9.json").write_text(json.dumps({"pid": other.pid, "model": "m"}))
         assert engines.stop_all(seconds=1) == []
-        assert other.poll() is None
+        assert lives_on(other)
     finally:
         other.kill()
 
@@ -103,7 +112,7 @@ def test_stop_never_kills_a_session_whose_id_was_used_again(home):
         (home / "run/engine-9.json").write_text(json.dumps({"pid": other.pid}))
         (home / "run/started-abc.json").write_text("{}")
         assert engines.stop_all(seconds=1) == []
-        assert other.poll() is None
+        assert lives_on(other)
     finally:
         other.kill()
 
@@ -120,7 +129,7 @@ def test_stop_kills_what_a_killed_supervisor_left(home):
     (home / "run/started-9.json").write_text(json.dumps({"pid": 999999, "model": "m"}))
     (home / "run/engine-9.json").write_text(json.dumps({"pid": left.pid}))
     engines.stop_all(seconds=1, only=[8])
-    assert left.poll() is None
+    assert lives_on(left)
     engines.stop_all(seconds=1, only=[9])
     assert left.wait(5) == -9
 
@@ -175,6 +184,22 @@ def test_an_engine_that_fails_to_start_tells_its_cause_and_leaves_nothing(home, 
     assert caught.value.code == Exit.DISK_FULL
     assert said == ["firstword serve: disk on fire\n  mend: water"]
     assert not list((home / "run").glob("*"))
+
+
+def test_what_ran_before_outlives_a_start_that_fails(home, monkeypatch):
+    before, missing, gateway = Engine(up.SPEECH, 9001), Engine(up.RECOGNITION, 9002), Gateway(port=9003)
+    stopped = []
+    monkeypatch.setattr(engines, "stop_all", lambda **chosen: stopped.append(chosen))
+    monkeypatch.setattr(Engine, "supervisor", lambda engine: 7 if engine == before else None)
+    monkeypatch.setattr(engines, "require_free", lambda _: None)
+    for name in ("engine", "gateway"):
+        monkeypatch.setattr(environments, name, lambda: home)
+    monkeypatch.setattr(up, "_checkpoint", lambda *_: None)
+    monkeypatch.setattr(engines, "start", lambda *_: subprocess.Popen(["false"]))
+    monkeypatch.setattr(up.front, "start", lambda *_: subprocess.Popen(["true"]))
+    with pytest.raises(FirstwordError):
+        up._start([before, missing], gateway, 60)
+    assert stopped == [{"only": [9002, 9003]}]
 
 
 def up_arguments():

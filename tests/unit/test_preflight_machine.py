@@ -12,7 +12,7 @@ from preflight_checkpoints import qwen3_tts, step_audio_2
 
 from firstword import cli, paths
 from firstword.engine.config import Device
-from firstword.engine.preflight import Context, Probes, machine
+from firstword.engine.preflight import Context, Probes, machine, probes
 from firstword.engine.preflight.installed import Installed
 from firstword.errors import Exit, FirstwordError
 
@@ -185,6 +185,47 @@ class TestProbes:
     def test_memory(self):
         (memory,) = Probes().devices("cpu")
         assert 0 < memory.free <= memory.total < sys.maxsize
+
+    @pytest.mark.parametrize(
+        ("files", "expected"),
+        [
+            ({}, (64 * GIB, 40 * GIB)),
+            ({"memory.max": "max", "memory.current": str(2 * GIB)}, (64 * GIB, 40 * GIB)),
+            ({"memory.max": str(8 * GIB), "memory.current": str(2 * GIB)}, (8 * GIB, 6 * GIB)),
+            (
+                {
+                    "memory.max": str(8 * GIB),
+                    "memory.current": str(7 * GIB),
+                    "memory.stat": f"anon 5\ninactive_file {2 * GIB}\nactive_file {3 * GIB}\n",
+                },
+                (8 * GIB, 6 * GIB),
+            ),
+            (
+                {
+                    "memory.max": str(8 * GIB),
+                    "memory.current": str(GIB),
+                    "memory.stat": f"inactive_file {2 * GIB}\n",
+                },
+                (8 * GIB, 8 * GIB),
+            ),
+            ({"memory.max": str(60 * GIB), "memory.current": str(GIB)}, (60 * GIB, 40 * GIB)),
+            ({"memory.max": str(128 * GIB), "memory.current": str(127 * GIB)}, (64 * GIB, 40 * GIB)),
+            (
+                {
+                    "memory/memory.limit_in_bytes": str(8 * GIB),
+                    "memory/memory.usage_in_bytes": str(7 * GIB),
+                    "memory/memory.stat": f"inactive_file {GIB}\n",
+                },
+                (8 * GIB, 2 * GIB),
+            ),
+        ],
+        ids=["none", "no limit", "used", "cached files", "more cached than used", "a busy host", "a wide one", "v1"],
+    )
+    def test_memory_of_a_container_is_what_its_limit_leaves(self, monkeypatch, files, expected):
+        machine = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+        machine["/proc/meminfo"] = f"MemTotal: {64 * 1024**2} kB\nMemFree: 1 kB\nMemAvailable: {40 * 1024**2} kB\n"
+        monkeypatch.setattr(probes, "_lines", lambda path: machine.get(str(path), "").splitlines())
+        assert Probes().memory() == expected
 
     def test_ports(self):
         with socket.socket() as taken:

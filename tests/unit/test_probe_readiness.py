@@ -136,6 +136,15 @@ def test_requests_of_others_that_succeed_count(engine, check, tmp_path):
     assert check().why.startswith("answered 0 s ago")
 
 
+def test_requests_that_succeeded_before_it_fell_idle_count_too(engine, check, tmp_path):
+    check()
+    age(tmp_path, 130)
+    engine.requests, engine.successes = 0, 5
+    engine.asked.clear()
+    assert check().why == "others' requests succeed"
+    assert engine.asked == ["/health", "/metrics"]
+
+
 def test_busy_is_not_unhealthy(engine, check, tmp_path):
     check()
     age(tmp_path, 130)

@@ -1,13 +1,16 @@
 """What `firstword serve` settles before anything is downloaded, checked or started."""
 
 import argparse
+import importlib
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from firstword import paths
 from firstword.cli import main
-from firstword.engine.serve import _kinds, _prepare, add_arguments
+from firstword.engine.serve import _kinds, _prepare, add_arguments, command
 from firstword.errors import Exit
 
 ENGINES = paths.root() / "configs/engines"
@@ -69,6 +72,7 @@ def test_recognition_alone_is_asked_for_no_sound(home, shape, kinds):
         assert len(_kinds(*_prepare(parser.parse_args([STEP, "--print-config", *config])))) == kinds
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "option",
     [
@@ -85,3 +89,26 @@ def test_numbers_that_make_no_sense_are_refused_first(capsys, option):
     told = capsys.readouterr()
     assert option.split("=")[0] in told.err
     assert not told.out
+=======
+def test_the_engines_command_line_keeps_what_firstword_promises():
+    """Each option is a promise (docs/, README.md): without it the engine still starts, and nobody is told."""
+    words = command(Path("/models/a b; rm -rf $HOME"), Path("/configs/my cpu.yaml"), "a $(name)", "0.0.0.0", 8123)
+    program, rest = words[:5], words[5:]
+    assert program == [sys.executable, "-m", "firstword.engine.launch", "serve", "/models/a b; rm -rf $HOME"]
+    flags = [rest.pop(rest.index(flag)) for flag in ("--omni", "--trust-remote-code")]
+    assert len(flags) == 2
+    assert dict(zip(rest[::2], rest[1::2], strict=True)) == {
+        "--deploy-config": "/configs/my cpu.yaml",  # explicit: upstream's defaults for async chunks break
+        "--served-model-name": "a $(name)",
+        "--host": "0.0.0.0",
+        "--port": "8123",
+        "--allowed-media-domains": "invalid.",  # no host is called so: the engine fetches nothing for a client
+        "--middleware": "firstword.engine.error_shape.ErrorShape",
+    }
+
+
+def test_the_middleware_named_on_the_command_line_exists():
+    words = command(Path("m"), Path("c"), "n", "127.0.0.1", 1)
+    module, _, name = words[words.index("--middleware") + 1].rpartition(".")
+    assert callable(getattr(importlib.import_module(module), name))
+>>>>>>> tighter

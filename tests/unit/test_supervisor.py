@@ -27,7 +27,7 @@ def first_answer():
     {first_answer}
 
 def still_answers():
-    return (folder / "broken").read_text() if (folder / "broken").exists() else None
+    {still_answers}
 
 try:
     code = Supervisor(
@@ -35,13 +35,15 @@ try:
         record=folder / "engine.json", about={{"url": "http://x", "model": "m"}},
         alive=lambda: (folder / "alive").exists(), first_answer=first_answer, still_answers=still_answers,
         timing=Timing(start={start}, first_answer=3, check=0.2, stall=1, grace=1),
-        say=lambda line: print("SAY", line, flush=True),
+        say=lambda line: print("SAY", line, flush=True), port={port},
     ).run()
 except FirstwordError as error:
     print("CAUSE", error.cause, "MEND", error.mend, flush=True)
     code = int(error.code)
 sys.exit(code)
 """
+
+TOLD_BY_A_FILE = 'return (folder / "broken").read_text() if (folder / "broken").exists() else None'
 
 LISTENS = """
 import sys, time
@@ -51,10 +53,10 @@ from pathlib import Path
 
 
 class Run:
-    def __init__(self, folder: Path, child: str, first_answer: str, start: float) -> None:
+    def __init__(self, folder: Path, child: str, **driver: object) -> None:
         self.folder = folder
         (folder / "child.py").write_text(textwrap.dedent(child))
-        code = DRIVER.format(first_answer=first_answer, start=start)
+        code = DRIVER.format(**driver)
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -80,8 +82,9 @@ class Run:
 def start(tmp_path):
     runs = []
 
-    def _start(child: str, first_answer: str = "return 'good audio'", start: float = 5) -> Run:
-        runs.append(Run(tmp_path, child, first_answer, start))
+    def _start(child: str, **driver: object) -> Run:
+        defaults = {"first_answer": "return 'good audio'", "still_answers": TOLD_BY_A_FILE, "start": 5, "port": None}
+        runs.append(Run(tmp_path, child, **defaults | driver))
         return runs[-1]
 
     yield _start
@@ -225,6 +228,49 @@ def test_an_engine_that_dies_on_its_first_request_tells_its_own_cause(start):
     assert "a.b.C" in output.partition("CAUSE")[2]
 
 
+def test_an_engine_that_dies_after_its_broken_answer_is_waited_for(start):
+    run = start(
+        LISTENS
+        + """
+while not (Path(sys.argv[1]) / "asked").exists():
+    time.sleep(0.02)
+time.sleep(0.5)
+print("ImportError: There is no such class as a.b.C")
+raise SystemExit(1)
+""",
+        first_answer="(folder / 'asked').touch(); raise FirstwordError('broken', mend='-', code=Exit.NOT_READY)",
+    )
+    code, output = run.end()
+    assert code == 43
+    assert "a.b.C" in output.partition("CAUSE")[2]
+
+
+def test_another_server_on_the_engines_port_is_never_asked(start):
+    """What answers there is not this engine: a good answer of it would make a dead engine ready."""
+    with socket.create_server(("127.0.0.1", 0)) as another:
+        run = start(
+            LISTENS + "time.sleep(60)",
+            first_answer="(folder / 'asked').touch(); return 'the answer of another'",
+            still_answers="return 'never asked either'",
+            start=1,
+            port=another.getsockname()[1],
+        )
+        code, output = run.end()
+    assert code == Exit.START_TIMEOUT
+    assert not (run.folder / "asked").exists()
+    assert "ready after" not in output
+
+
+def test_an_engine_on_its_own_port_becomes_ready(start):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    own = f"import socket; server = socket.create_server(('127.0.0.1', {port}))\n"
+    run = start(own + LISTENS + "time.sleep(60)", port=port)
+    run.until(lambda: "ready_at" in run.record())
+    run.process.terminate()
+    assert run.end()[0] == 0
+
+
 def test_a_first_answer_that_never_comes_ends_in_time(start):
     run = start(LISTENS + "time.sleep(60)", first_answer="time.sleep(60)")
     assert run.end()[0] == 45
@@ -251,6 +297,31 @@ def test_a_passing_failure_is_forgiven(start):
     assert run.process.poll() is None
     os.kill(run.process.pid, 2)
     assert run.end()[0] == 0
+
+
+def test_two_failures_far_apart_are_not_one_long_one(start):
+    """Five checks take longer than the stall; between the failed ones the engine answered."""
+    run = start(
+        LISTENS + "time.sleep(60)",
+        still_answers="""
+    with (folder / "checks").open("a") as file:
+        file.write("x")
+    return "busy" if (folder / "checks").stat().st_size in (1, 5) else None""",
+    )
+    checks = run.folder / "checks"
+    run.until(lambda: run.process.poll() is not None or (checks.exists() and checks.stat().st_size >= 6), 30)
+    run.process.terminate()
+    code, output = run.end()
+    assert code == 0
+    assert output.count("not answering for") == 2
+
+
+def test_of_two_causes_as_specific_the_first_one_counts():
+    """The second may come of the first: a process that is out of memory breaks others."""
+    words = LastWords()
+    words.read("torch.OutOfMemoryError: CUDA out of memory.")
+    words.read("OSError: [Errno 28] No space left on device")
+    assert words.error(1).code == Exit.OUT_OF_MEMORY
 
 
 def test_what_clients_ask_for_is_no_cause():

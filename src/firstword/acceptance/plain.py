@@ -22,18 +22,21 @@ def get(url: str, path: str, *, timeout: float, api_key: str | None = None) -> t
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     connection = kind(host, port, timeout=timeout)
     late = threading.Event()
+    wire: socket.socket | None = None
 
     def give_up() -> None:
         late.set()
-        if connection.sock is not None:
+        if wire is not None:
             with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                wire.shutdown(socket.SHUT_RDWR)
 
     # A socket's own timeout starts anew with each byte.
     timer = threading.Timer(timeout, give_up)
     timer.daemon = True
     try:
         connection.connect()
+        # The connection forgets its socket when an answer declares no length; the answer reads on from it.
+        wire = connection.sock
         timer.start()
         connection.request("GET", path, headers=authorization(api_key))
         response = connection.getresponse()
