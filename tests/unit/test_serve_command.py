@@ -72,7 +72,6 @@ def test_recognition_alone_is_asked_for_no_sound(home, shape, kinds):
         assert len(_kinds(*_prepare(parser.parse_args([STEP, "--print-config", *config])))) == kinds
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "option",
     [
@@ -89,7 +88,8 @@ def test_numbers_that_make_no_sense_are_refused_first(capsys, option):
     told = capsys.readouterr()
     assert option.split("=")[0] in told.err
     assert not told.out
-=======
+
+
 def test_the_engines_command_line_keeps_what_firstword_promises():
     """Each option is a promise (docs/, README.md): without it the engine still starts, and nobody is told."""
     words = command(Path("/models/a b; rm -rf $HOME"), Path("/configs/my cpu.yaml"), "a $(name)", "0.0.0.0", 8123)
@@ -111,4 +111,3 @@ def test_the_middleware_named_on_the_command_line_exists():
     words = command(Path("m"), Path("c"), "n", "127.0.0.1", 1)
     module, _, name = words[words.index("--middleware") + 1].rpartition(".")
     assert callable(getattr(importlib.import_module(module), name))
->>>>>>> tighter
