@@ -76,6 +76,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     python -m venv --without-pip /opt/venv \
     && /build/install --requirement /locks/common.txt
 
@@ -87,6 +88,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     /build/install --requirement /locks/cpu.txt
 
 
@@ -97,6 +99,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     /build/install --requirement /locks/cuda.txt
 
 

@@ -1,4 +1,4 @@
-# The gateway: no torch, no vLLM.
+# The gateway: no torch, no vLLM. Its target smoke tries a stack that runs: the acceptance suite and OpenAI's client.
 #
 #   docker build -f docker/gateway.Dockerfile --target gateway -t firstword-gateway .
 #
@@ -49,6 +49,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/gateway.txt,target=/locks/gateway.txt \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     python -m venv --without-pip /opt/venv \
     && /build/install --requirement /locks/gateway.txt
 RUN --mount=type=bind,target=/src \
@@ -61,4 +62,23 @@ LABEL org.opencontainers.image.title="firstword gateway" \
       org.opencontainers.image.base.name="$BASE_IMAGE" \
       org.opencontainers.image.revision="$REVISION" \
       firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
+USER 2000:0
+
+
+FROM gateway AS smoke
+USER 0:0
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/smoke.txt,target=/locks/smoke.txt \
+    --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
+    --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
+    /build/install --requirement /locks/smoke.txt \
+    && mkdir /smoke && chown 2000:0 /smoke && chmod g+rwX /smoke
+HEALTHCHECK NONE
+ENTRYPOINT ["tini", "--", "firstword", "smoke"]
+CMD ["http://gateway:8000"]
+LABEL org.opencontainers.image.title="firstword smoke" \
+      org.opencontainers.image.description="Tries a stack that runs: firstword's acceptance suite and OpenAI's client"
 USER 2000:0

@@ -15,6 +15,8 @@ SPEECH = "qwen3-tts-customvoice-synthetic"
 RECOGNITION = "step-audio-2-mini-synthetic"
 CPU = ("compose.yaml", "compose.cpu.yaml")
 OFFLINE = (*CPU, "compose.offline.yaml")
+# Whether a container has a way out.
+DEFAULT_ROUTE = "print(any(l.split()[1] == '00000000' for l in open('/proc/net/route').readlines()[1:]))"
 
 
 class Stack:
@@ -56,8 +58,8 @@ class Stack:
     def down(self):
         self.compose("down", "--volumes", "--remove-orphans", check=False, seconds=120)
 
-    def logs(self, *services):
-        return self.compose("logs", "--no-color", "--tail", "200", *services, check=False).stdout
+    def logs(self, *services, tail=200):
+        return self.compose("logs", "--no-color", "--tail", str(tail), *services, check=False).stdout
 
     def inspect(self, service):
         """Return what the engine knows of a service's container."""

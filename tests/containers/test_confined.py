@@ -1,8 +1,7 @@
 """The strictest surroundings: any user, no capability, a read-only root, no way out."""
 
 import pytest
-from stack import OFFLINE, Stack
-from test_stack import DEFAULT_ROUTE
+from stack import DEFAULT_ROUTE, OFFLINE, Stack
 
 USER = "import os; print(os.getuid(), os.getgid(), open('/proc/self/status').read().split('CapBnd:')[1].split()[0])"
 WRITE = """

@@ -68,7 +68,9 @@ def test_one_that_listens_passes(capsys):
         server.speech = lambda body: spoken(body, ignore=("voice",))
         code, checks = smoke(server, capsys)
     assert code == Exit.OK
-    assert {f"recognition: {name}" for name in ("transcript", "streamed", "no recording", "by OpenAI's client")} <= set(checks)
+    assert {f"recognition: {name}" for name in ("transcript", "streamed", "no recording", "by OpenAI's client")} <= set(
+        checks
+    )
     assert {"spoken answer", "spoken answer: streamed"} <= set(checks)
 
 

@@ -17,15 +17,13 @@ def speech(trial: Trial) -> str:
         raise NotApplicable("OpenAI's client asks for a voice by its name, and this model has none")
     body = _call(
         trial,
-        lambda client: (
-            client.audio.speech.create(
-                model=trial.model,
-                voice=trial.voices[0],
-                input=TEXT,
-                response_format="wav",
-                extra_body={"seed": 1, "max_new_tokens": MOST_FRAMES},
-            ).read()
-        ),
+        lambda client: client.audio.speech.create(
+            model=trial.model,
+            voice=trial.voices[0],
+            input=TEXT,
+            response_format="wav",
+            extra_body={"seed": 1, "max_new_tokens": MOST_FRAMES},
+        ).read(),
     )
     verdict = judge_speech(body, fmt="wav", text=TEXT)
     if not verdict.ok:
@@ -57,9 +55,9 @@ def _call(trial: Trial, ask: Any) -> Any:
         raise NotApplicable("it is not installed here; the smoke image has it") from error
     # A proxy set for the machine's downloads must not come between this and the stack.
     http = openai.DefaultHttpxClient(trust_env=False)
-    settings = {"timeout": trial.timeout, "max_retries": 0, "http_client": http}
+    url, key = f"{trial.url}/v1", trial.api_key or "none"
     try:
-        with openai.OpenAI(base_url=f"{trial.url}/v1", api_key=trial.api_key or "none", **settings) as client:
+        with openai.OpenAI(base_url=url, api_key=key, timeout=trial.timeout, max_retries=0, http_client=http) as client:
             return ask(client)
     except openai.OpenAIError as error:
         raise ClientError(f"OpenAI's client: {' '.join(str(error).split())}") from error

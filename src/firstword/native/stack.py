@@ -1,0 +1,277 @@
+"""Bring the compose stack up and notice at once when an engine cannot start. Standard library only.
+
+``docker compose up --wait`` fails for a container that ends, but one with a restart policy is started
+again and again, and then it waits for ever. So the containers' restarts are counted meanwhile.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from firstword import paths
+from firstword.errors import Exit, FirstwordError
+from firstword.native import docker, first_requests
+from firstword.native.console import Progress, say
+
+# The engine image, the cache that it is built from, and the layers in between.
+BUILD_BYTES = 24_000_000_000
+_LINES = 12
+_BLAME = re.compile(r"^firstword (serve|gateway): .*\n {2}mend: .*", re.MULTILINE)
+
+
+def started() -> tuple[str, ...] | None:
+    """Return the compose files of the stack that was started from here, or None."""
+    try:
+        return tuple(json.loads(_record().read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def up(files: Sequence[str], port: int | None, timeout: float) -> str:
+    """Build what is missing, start, wait until all is ready, and return what to paste.
+
+    Args:
+        files: Compose files.
+        port: To publish the one address on; None for the setting's.
+        timeout: Seconds until all has to be ready, builds not counted.
+
+    Raises:
+        FirstwordError: Why it is not; what was started for it is stopped again.
+    """
+    settings = {"FIRSTWORD_PORT": str(port)} if port is not None else {}
+    stack = _Stack(files, settings)
+    config = stack.config()
+    _require_room(config)
+    before = stack.containers()
+    _record().parent.mkdir(parents=True, exist_ok=True)
+    _record().write_text(json.dumps({"files": list(files)}) + "\n", encoding="utf-8")
+    try:
+        stack.build()
+        stack.wait(timeout, before)
+    except BaseException:
+        if not before:  # what ran before goes on
+            stack.run("down", "--remove-orphans")
+            _record().unlink(missing_ok=True)
+        raise
+    return _requests(config)
+
+
+def stop() -> list[str]:
+    """Stop the stack that was started from here and return its services; volumes are kept."""
+    files = started()
+    if files is None:
+        return []
+    stack = _Stack(files, {})
+    services = sorted(stack.containers())
+    done = stack.run("down", "--remove-orphans")
+    if done.returncode != 0:
+        raise FirstwordError(
+            f"the containers could not be stopped: {_last_line(done.stderr)}",
+            mend=f"start Docker, then run it again, or: {stack.shown('down')}",
+            code=Exit.ENVIRONMENT,
+        )
+    _record().unlink(missing_ok=True)
+    return services
+
+
+def tell(files: Sequence[str]) -> int:
+    """Print what each container is, and return 0 when all are healthy."""
+    told = _Stack(files, {}).containers()
+    for service, state in sorted(told.items()):
+        print(f"{service}  {_word(state)}")
+    return int(Exit.OK if told and all(_word(s) == "healthy" for s in told.values()) else Exit.NOT_READY)
+
+
+class _Stack:
+    def __init__(self, files: Sequence[str], settings: dict[str, str]) -> None:
+        self._words = docker.compose(files)
+        self._settings = settings
+        self._environment = _labels() | dict(os.environ) | settings
+
+    def shown(self, *arguments: str) -> str:
+        """Return a command as a user types it."""
+        return " ".join([*(f"{k}={v}" for k, v in self._settings.items()), "docker", *self._words, *arguments])
+
+    def run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["docker", *self._words, *arguments],
+            cwd=paths.root(),
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def config(self) -> dict[str, Any]:
+        """Return the resolved configuration.
+
+        Raises:
+            FirstwordError: There is a mistake in the settings.
+        """
+        done = self.run("config", "--format", "json")
+        if done.returncode != 0:
+            raise FirstwordError(
+                f"the compose files cannot be read: {_last_line(done.stderr)}",
+                mend="correct .env or the FIRSTWORD_ variables (.env.example tells each)",
+                code=Exit.CONFIG,
+            )
+        config = json.loads(done.stdout)
+        assert isinstance(config, dict)
+        return config
+
+    def containers(self) -> dict[str, dict[str, Any]]:
+        """Return what Docker knows of each container, by its service."""
+        ids = self.run("ps", "--all", "--quiet").stdout.split()
+        listed = json.loads(docker.run("inspect", *ids).stdout or "[]") if ids else []
+        return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in listed}
+
+    def build(self) -> None:
+        """Build the images; the user sees it.
+
+        Raises:
+            FirstwordError: It failed.
+        """
+        say(f"==> {self.shown('build')}")
+        self._shown_run("build")
+
+    def _shown_run(self, *arguments: str) -> None:
+        command = ["docker", *self._words, *arguments]
+        done = subprocess.run(command, cwd=paths.root(), env=self._environment, stdout=2, check=False)
+        if done.returncode != 0:
+            raise FirstwordError(
+                f"`{' '.join(command)}` failed (exit code {done.returncode})",
+                mend="its last lines tell why; behind a proxy that inspects TLS set CA_BUNDLE (.env.example)",
+                code=Exit.ENVIRONMENT,
+            )
+
+    def wait(self, timeout: float, before: dict[str, dict[str, Any]]) -> None:
+        """Start all and wait until all are healthy, or one has ended.
+
+        Raises:
+            FirstwordError: One has ended, or time is up.
+        """
+        arguments = ("up", "--wait", "--no-build")
+        say(f"==> {self.shown(*arguments)}")
+        log = paths.home() / "logs/compose-up.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        progress = Progress("starting", expected=90)
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                ["docker", *self._words, *arguments],
+                cwd=paths.root(),
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C is for this program; it then ends the other.
+                start_new_session=True,
+            )
+            try:
+                while (code := process.poll()) is None:
+                    self._require_none_ended(self.containers(), before)
+                    _require_time(progress.seconds, timeout)
+                    progress.update(", ".join(f"{name}: {_word(one)}" for name, one in self.containers().items()))
+                    time.sleep(1)
+            except BaseException:
+                progress.end("failed")
+                process.send_signal(signal.SIGINT)
+                process.wait()
+                raise
+        if code != 0:
+            progress.end("failed")
+            self._require_none_ended(self.containers(), before)
+            raise FirstwordError(_last_line(log.read_text()), mend=f"see {log}", code=Exit.NOT_READY)
+        progress.end("ready")
+
+    def _require_none_ended(self, now: dict[str, dict[str, Any]], before: dict[str, dict[str, Any]]) -> None:
+        for service, one in now.items():
+            known = before.get(service, {})
+            earlier = known.get("RestartCount", 0) if known.get("Id") == one["Id"] else 0
+            state = one["State"]
+            if one["RestartCount"] <= earlier and state["Status"] not in ("exited", "dead", "restarting"):
+                continue
+            text = self.run("logs", "--no-color", "--no-log-prefix", "--tail", "2000", service).stdout
+            kept = paths.home() / f"logs/{service}.log"
+            kept.write_text(text, encoding="utf-8")
+            blamed = [match.group() for match in _BLAME.finditer(text)]
+            say("\n" + (blamed[-1] if blamed else "\n".join(text.splitlines()[-_LINES:])))
+            code = state["ExitCode"]
+            raise FirstwordError(
+                f"the container {service} ended before it was ready" + (f" (exit code {code})" if code else ""),
+                mend=f"its log is {kept}",
+                code=Exit(code) if code in set(Exit) - {Exit.OK} else Exit.STAGE_DIED,
+            )
+
+
+def _require_time(seconds: float, timeout: float) -> None:
+    if seconds > timeout:
+        raise FirstwordError(
+            f"not ready after {timeout:.0f} s",
+            mend="a slow machine or a first download needs a longer --timeout",
+            code=Exit.NOT_READY,
+        )
+
+
+def _word(container: dict[str, Any]) -> str:
+    state = container["State"]
+    health = (state.get("Health") or {}).get("Status")
+    return str(health if state["Status"] == "running" and health else state["Status"])
+
+
+def _record() -> Path:
+    return paths.home() / "run/compose.json"
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["no message"])[-1]
+
+
+def _labels() -> dict[str, str]:
+    """Return what the images' labels say of the checkout; nothing where it is no Git checkout."""
+    told = {}
+    for name, words in (("REVISION", ("rev-parse", "HEAD")), ("SOURCE_DATE_EPOCH", ("log", "-1", "--format=%ct"))):
+        try:
+            done = subprocess.run(["git", *words], cwd=paths.root(), capture_output=True, text=True, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0 and done.stdout.strip():
+            told[name] = done.stdout.strip()
+    return told
+
+
+def _require_room(config: dict[str, Any]) -> None:
+    images = [service["image"] for service in config["services"].values()]
+    if all(docker.run("image", "inspect", image).returncode == 0 for image in images):
+        return
+    folder = Path(docker.run("info", "--format", "{{.DockerRootDir}}").stdout.strip() or "/")
+    # Of an engine on another machine nothing is known.
+    if folder.is_dir() and (free := shutil.disk_usage(folder).free) < BUILD_BYTES:
+        raise FirstwordError(
+            f"{free / 1e9:.1f} GB free in {folder}, {BUILD_BYTES / 1e9:.0f} GB needed to build the images",
+            mend="free disk space (docker system prune), or use scripts/up --native, which takes 9 GB",
+            code=Exit.DISK_FULL,
+        )
+
+
+def _requests(config: dict[str, Any]) -> str:
+    services = config["services"]
+    (port,) = services["gateway"]["ports"]
+    url = f"http://{port['host_ip']}:{port['published']}"
+    speech, recognition = (services[name]["command"][0] for name in ("qwen3-tts", "step-audio-2"))
+    key = bool(services["gateway"]["environment"].get("FIRSTWORD_API_KEYS"))
+    about = f" {first_requests.SYNTHETIC}" if speech.endswith("-synthetic") else ""
+    return f"""
+Both engines are ready, at one address.{about} Paste these:
+
+{first_requests.text(url, speech, recognition, key=key)}
+Logs: docker compose --project-name {config["name"]} logs
+Stop: scripts/up --stop
+"""
