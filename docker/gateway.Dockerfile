@@ -55,11 +55,12 @@ RUN --mount=type=secret,id=ca_bundle \
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     /src/docker/finish/add-gateway
-ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
+ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION=
 LABEL org.opencontainers.image.title="firstword gateway" \
       org.opencontainers.image.description="One OpenAI-compatible address for Step-Audio-2-mini and Qwen3-TTS" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="$BASE_IMAGE" \
+      org.opencontainers.image.version="$LABEL_VERSION" \
       org.opencontainers.image.revision="$REVISION" \
       firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
 USER 2000:0

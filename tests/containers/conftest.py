@@ -17,6 +17,7 @@ ORDER = (
     "test_compose",
     "test_images",
     "test_stack",
+    "test_up",
     *(MEANWHILE := ("test_lacking", "test_confined")),
     "test_breakages",
 )
@@ -24,7 +25,7 @@ ORDER = (
 
 def pytest_collection_modifyitems(items):
     order = {name: place for place, name in enumerate((*ORDER, "test_stopping"))}
-    items.sort(key=lambda item: order[item.path.stem])
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
     if any("breaking" in item.fixturenames for item in items):
         for item in items:
             if item.path.stem in MEANWHILE:
@@ -40,8 +41,13 @@ def figures():
 @pytest.fixture(scope="session")
 def docker():
     """A Docker engine with room for the images; one that was started here is ended at the end."""
-    docker_engine.require_room()
-    found = docker_engine.get()
+    try:
+        docker_engine.require_room()
+        found = docker_engine.get()
+        docker_engine.require_room(folder=found.root())
+    except RuntimeError as error:
+        # One line, not one failure for each test.
+        pytest.exit(f"the container tests cannot run here: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
     yield found
     found.stop()
 

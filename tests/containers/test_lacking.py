@@ -1,9 +1,11 @@
 """A container that lacks something ends with its cause, and is never told ready."""
 
+import re
 import time
 
 import pytest
 from stack import RECOGNITION, SPEECH, Stack
+from test_up import script
 
 from firstword.errors import Exit
 
@@ -11,7 +13,7 @@ BROKEN = "firstword-engine:broken"
 SITE = "/opt/venv/lib/python3.12/site-packages"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def without_a_package(docker, built):
     """An engine image from which what reads flow.yaml was taken; stock vLLM-Omni starts a while without it."""
     recipe = (
@@ -35,6 +37,20 @@ def test_a_missing_package_ends_up_with_its_cause(docker, without_a_package):
         assert "mend: " in told
         assert "ready after" not in told
         assert stack.inspect("step-audio-2")["State"]["ExitCode"] == Exit.ENVIRONMENT
+    finally:
+        stack.down()
+
+
+def test_scripts_up_ends_with_the_cause_and_stops_what_it_started(docker, without_a_package, tmp_path):
+    """Compose alone would go on: the container is started again and again."""
+    stack = Stack(docker, "firstword-broken-up")
+    settings = {"FIRSTWORD_CPU_ENGINE_IMAGE": without_a_package, "COMPOSE_PROJECT_NAME": stack.name}
+    try:
+        done = script(docker, tmp_path, "--docker", "--port", str(stack.port), **settings)
+        assert done.returncode == Exit.ENVIRONMENT, done.stderr[-3000:]
+        assert re.search(r"^firstword serve: .*hyperpyyaml.*\n  mend: ", done.stderr, re.MULTILINE)
+        assert "the container step-audio-2 ended before it was ready" in done.stderr
+        assert stack.compose("ps", "--all", "--quiet").stdout == ""
     finally:
         stack.down()
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
-from firstword.native import docker, first_requests
+from firstword.native import docker, first_requests, labels
 from firstword.native.console import Progress, say
 
 # The engine image, the cache that it is built from, and the layers in between.
@@ -48,12 +48,15 @@ def up(files: Sequence[str], port: int | None, timeout: float) -> str:
     settings = {"FIRSTWORD_PORT": str(port)} if port is not None else {}
     stack = _Stack(files, settings)
     config = stack.config()
-    _require_room(config)
+    missing = _missing(config)
+    if missing:
+        _require_room()
     before = stack.containers()
     _record().parent.mkdir(parents=True, exist_ok=True)
     _record().write_text(json.dumps({"files": list(files)}) + "\n", encoding="utf-8")
     try:
-        stack.build()
+        if missing:
+            stack.build()
         stack.wait(timeout, before)
     except BaseException:
         if not before:  # what ran before goes on
@@ -93,7 +96,7 @@ class _Stack:
     def __init__(self, files: Sequence[str], settings: dict[str, str]) -> None:
         self._words = docker.compose(files)
         self._settings = settings
-        self._environment = _labels() | dict(os.environ) | settings
+        self._environment = labels.build_arguments() | dict(os.environ) | settings
 
     def shown(self, *arguments: str) -> str:
         """Return a command as a user types it."""
@@ -158,7 +161,7 @@ class _Stack:
         Raises:
             FirstwordError: One has ended, or time is up.
         """
-        arguments = ("up", "--wait", "--no-build")
+        arguments = ("up", "--wait")
         say(f"==> {self.shown(*arguments)}")
         log = paths.home() / "logs/compose-up.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -176,9 +179,10 @@ class _Stack:
             )
             try:
                 while (code := process.poll()) is None:
-                    self._require_none_ended(self.containers(), before)
+                    now = self.containers()
+                    self._require_none_ended(now, before)
                     _require_time(progress.seconds, timeout)
-                    progress.update(", ".join(f"{name}: {_word(one)}" for name, one in self.containers().items()))
+                    progress.update(", ".join(f"{name}: {_word(one)}" for name, one in now.items()))
                     time.sleep(1)
             except BaseException:
                 progress.end("failed")
@@ -234,23 +238,13 @@ def _last_line(text: str) -> str:
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
-def _labels() -> dict[str, str]:
-    """Return what the images' labels say of the checkout; nothing where it is no Git checkout."""
-    told = {}
-    for name, words in (("REVISION", ("rev-parse", "HEAD")), ("SOURCE_DATE_EPOCH", ("log", "-1", "--format=%ct"))):
-        try:
-            done = subprocess.run(["git", *words], cwd=paths.root(), capture_output=True, text=True, check=False)
-        except OSError:
-            continue
-        if done.returncode == 0 and done.stdout.strip():
-            told[name] = done.stdout.strip()
-    return told
+def _missing(config: dict[str, Any]) -> bool:
+    """Return whether an image has to be built first. One that is there is used: `docker compose build` renews it."""
+    images = {service["image"] for service in config["services"].values()}
+    return any(docker.run("image", "inspect", image).returncode != 0 for image in images)
 
 
-def _require_room(config: dict[str, Any]) -> None:
-    images = [service["image"] for service in config["services"].values()]
-    if all(docker.run("image", "inspect", image).returncode == 0 for image in images):
-        return
+def _require_room() -> None:
     folder = Path(docker.run("info", "--format", "{{.DockerRootDir}}").stdout.strip() or "/")
     # Of an engine on another machine nothing is known.
     if folder.is_dir() and (free := shutil.disk_usage(folder).free) < BUILD_BYTES:
