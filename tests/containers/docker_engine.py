@@ -150,6 +150,10 @@ def _start(folder, environment):
             docker.stop()
             raise RuntimeError(f"dockerd did not start:\n{log.read_text()[-3000:]}")
         time.sleep(0.2)
+    # Of a run that was killed: their restart policy has just started them again.
+    left = docker("ps", "--all", "--quiet").stdout.split()
+    if left:
+        docker("rm", "--force", "--volumes", *left)
     return docker
 
 
