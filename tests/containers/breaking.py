@@ -22,7 +22,11 @@ import json, os, pathlib, signal
 record = json.loads(pathlib.Path("/run/firstword/engine-8091.json").read_text())
 stopped = []
 for entry in pathlib.Path("/proc").glob("[0-9]*"):
-    if (entry / "stat").read_text().rpartition(")")[2].split()[3] == str(record["pid"]):
+    try:
+        session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
+    except FileNotFoundError:  # a health check's, which has just ended
+        continue
+    if session == record["pid"]:
         os.kill(int(entry.name), signal.SIGSTOP)
         stopped.append(int(entry.name))
 assert record["pid"] in stopped and record["supervisor"] not in stopped

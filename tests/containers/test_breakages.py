@@ -13,7 +13,7 @@ def test_a_killed_stage_ends_the_container_which_comes_back(breaking, stack, fig
     told = stack.logs("qwen3-tts", tail=1500)
     assert "firstword serve: " in told
     assert "mend: " in told
-    assert told.count("ready after") == 2
+    assert told.rindex("ready after") > told.index("  mend: ")
     figures["a stage killed to restarted, to healthy, s"] = (watch.seconds["restarted"], watch.seconds["healthy"])
 
 
@@ -32,8 +32,7 @@ def test_a_frozen_engine_is_ended_and_comes_back(breaking, stack, figures):
     assert watch.seconds["restarted"] <= ENDED_SECONDS
     until(lambda: "healthy" in watch.seconds, 300, "it is healthy again")
     told = stack.logs("step-audio-2", tail=1500)
-    assert "firstword serve: the engine stopped answering: " in told
-    assert told.count("ready after") == 2
+    assert told.rindex("ready after") > told.index("firstword serve: the engine stopped answering: ")
     figures["an engine frozen to restarted, to healthy, s"] = (watch.seconds["restarted"], watch.seconds["healthy"])
 
 

@@ -48,8 +48,8 @@ def test_scripts_up_ends_with_the_cause_and_stops_what_it_started(docker, withou
     try:
         done = script(docker, tmp_path, "--docker", "--port", str(stack.port), **settings)
         assert done.returncode == Exit.ENVIRONMENT, done.stderr[-3000:]
-        assert re.search(r"^firstword serve: .*hyperpyyaml.*\n  mend: ", done.stderr, re.MULTILINE)
-        assert "the container step-audio-2 ended before it was ready" in done.stderr
+        assert re.search(r"^firstword preflight: (.*\n)+.*hyperpyyaml(.*\n)+  mend: ", done.stderr, re.MULTILINE)
+        assert re.search(r"the container [a-z0-9-]+ ended before it was ready", done.stderr)
         assert stack.compose("ps", "--all", "--quiet").stdout == ""
     finally:
         stack.down()

@@ -89,6 +89,19 @@ def test_nothing_is_stopped_that_was_not_started_here(machine):
     assert stack.stop() == []
 
 
+def test_the_last_words_of_a_container_that_was_started_again():
+    cause = [
+        "firstword serve: 1 thing would fail later",
+        "[modules] no hyperpyyaml",
+        "  later: x",
+        "  mend:  install it",
+    ]
+    lines = ["noise", *cause, "firstword serve: configuration 12 (qwen3-tts/cpu):", "{", "}"]
+    assert stack._last_words(lines) == "\n".join(cause)
+    assert stack._last_words([*lines, "firstword serve: disk on fire", "  mend: water"]).endswith("water")
+    assert stack._last_words(["firstword serve: checked", "a", "b"]) == "firstword serve: checked\na\nb"
+
+
 def test_the_label_of_the_series_is_the_series_own_checksum():
     assert labels.series_sha256() == load_series(paths.root() / "patches").sha256
     assert all(labels.build_arguments().values())

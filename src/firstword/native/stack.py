@@ -4,6 +4,7 @@
 again and again, and then it waits for ever. So the containers' restarts are counted meanwhile.
 """
 
+import itertools
 import json
 import os
 import re
@@ -23,7 +24,7 @@ from firstword.native.console import Progress, say
 # The engine image, the cache that it is built from, and the layers in between.
 BUILD_BYTES = 24_000_000_000
 _LINES = 12
-_BLAME = re.compile(r"^firstword (serve|gateway): .*\n {2}mend: .*", re.MULTILINE)
+_OWN = re.compile(r"firstword \w+: ")
 
 
 def started() -> tuple[str, ...] | None:
@@ -205,8 +206,7 @@ class _Stack:
             text = self.run("logs", "--no-color", "--no-log-prefix", "--tail", "2000", service).stdout
             kept = paths.home() / f"logs/{service}.log"
             kept.write_text(text, encoding="utf-8")
-            blamed = [match.group() for match in _BLAME.finditer(text)]
-            say("\n" + (blamed[-1] if blamed else "\n".join(text.splitlines()[-_LINES:])))
+            say("\n" + _last_words(text.splitlines()))
             code = state["ExitCode"]
             raise FirstwordError(
                 f"the container {service} ended before it was ready" + (f" (exit code {code})" if code else ""),
@@ -232,6 +232,17 @@ def _word(container: dict[str, Any]) -> str:
 
 def _record() -> Path:
     return paths.home() / "run/compose.json"
+
+
+def _last_words(lines: list[str]) -> str:
+    """Return the last message of firstword's own that says what mends it, else the last lines."""
+    for number in range(len(lines) - 1, -1, -1):
+        if _OWN.match(lines[number]):
+            told = list(itertools.takewhile(lambda line: not _OWN.match(line), lines[number + 1 :]))
+            mends = [at for at, line in enumerate(told) if line.startswith("  mend: ")]
+            if mends:
+                return "\n".join([lines[number], *told[: mends[-1] + 1]])
+    return "\n".join(lines[-_LINES:])
 
 
 def _last_line(text: str) -> str:
