@@ -9,7 +9,7 @@ UNHEALTHY_SECONDS, ENDED_SECONDS = 90, 240
 
 def test_a_killed_stage_ends_the_container_which_comes_back(breaking, stack, figures):
     watch = breaking.killed
-    until(lambda: "healthy" in watch.seconds, 300, "it is healthy again")
+    until(lambda: "healthy" in watch.seconds, 600, "it is healthy again")
     told = stack.logs("qwen3-tts", tail=1500)
     assert "firstword serve: " in told
     assert "mend: " in told
@@ -30,7 +30,7 @@ def test_a_frozen_engine_is_ended_and_comes_back(breaking, stack, figures):
     watch = breaking.frozen
     until(lambda: "restarted" in watch.seconds, ENDED_SECONDS, "it is ended")
     assert watch.seconds["restarted"] <= ENDED_SECONDS
-    until(lambda: "healthy" in watch.seconds, 300, "it is healthy again")
+    until(lambda: "healthy" in watch.seconds, 600, "it is healthy again")
     told = stack.logs("step-audio-2", tail=1500)
     assert told.rindex("ready after") > told.index("firstword serve: the engine stopped answering: ")
     figures["an engine frozen to restarted, to healthy, s"] = (watch.seconds["restarted"], watch.seconds["healthy"])

@@ -203,16 +203,25 @@ class _Stack:
             state = one["State"]
             if one["RestartCount"] <= earlier and state["Status"] not in ("exited", "dead", "restarting"):
                 continue
-            text = self.run("logs", "--no-color", "--no-log-prefix", "--tail", "2000", service).stdout
             kept = paths.home() / f"logs/{service}.log"
-            kept.write_text(text, encoding="utf-8")
-            say("\n" + _last_words(text.splitlines()))
-            code = state["ExitCode"]
+            # Not compose's `logs`: it puts control characters between the lines.
+            with kept.open("wb") as file:
+                subprocess.run(["docker", "logs", "--tail", "2000", one["Id"]], stdout=file, stderr=file, check=False)
+            say("\n" + _last_words(kept.read_text(encoding="utf-8", errors="replace").splitlines()))
+            code = _exit_code(one)
             raise FirstwordError(
                 f"the container {service} ended before it was ready" + (f" (exit code {code})" if code else ""),
                 mend=f"its log is {kept}",
                 code=Exit(code) if code in set(Exit) - {Exit.OK} else Exit.STAGE_DIED,
             )
+
+
+def _exit_code(container: dict[str, Any]) -> int:
+    """Return what a container ended with last; its state no longer says so once it has been started again."""
+    filters = ("--filter", f"container={container['Id']}", "--filter", "event=die")
+    until = ("--since", container["Created"], "--until", str(int(time.time()) + 1))
+    told = docker.run("events", *until, *filters, "--format", "{{.Actor.Attributes.exitCode}}").stdout.split()
+    return int(told[-1]) if told else int(container["State"]["ExitCode"])
 
 
 def _require_time(seconds: float, timeout: float) -> None:
