@@ -75,8 +75,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    /build/install --requirement /locks/smoke.txt \
-    && mkdir /smoke && chown 2000:0 /smoke && chmod g+rwX /smoke
+    /build/install --requirement /locks/smoke.txt
 HEALTHCHECK NONE
 ENTRYPOINT ["tini", "--", "firstword", "smoke"]
 CMD ["http://gateway:8000"]
