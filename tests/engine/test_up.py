@@ -1,4 +1,4 @@
-"""The README's way: scripts/up, the three requests it prints, pasted as they are, and --stop.
+"""The README's way: scripts/up --native, the three requests it prints, pasted as they are, and --stop.
 
 Unmarked, so it runs before any other engine is started.
 """
@@ -39,7 +39,7 @@ def script(*arguments: str) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "FIRSTWORD_RUN_DIR"}
     environment["TMPDIR"] = str(TEMPORARY)
     return subprocess.run(
-        [str(ROOT / "scripts/up"), *arguments], env=environment, capture_output=True, text=True, check=False
+        [str(ROOT / "scripts/up"), "--native", *arguments], env=environment, capture_output=True, text=True, check=False
     )
 
 

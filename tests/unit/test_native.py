@@ -207,7 +207,7 @@ def up_arguments():
 
     parser = argparse.ArgumentParser()
     up.add_arguments(parser)
-    return parser.parse_args([])
+    return parser.parse_args(["--native"])
 
 
 def test_the_environment_is_made_again_when_what_it_is_made_from_changes(home, monkeypatch):

@@ -1,8 +1,9 @@
-"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway.
+"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway, the containers.
 
-  scripts/test              as CI does; about thirty minutes once the environments are made
-  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
-  scripts/test containers   the images and compose files on a real Docker engine, as root; CI does not run it yet
+  scripts/test              as CI does; about forty minutes once the environments are made
+  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
+  scripts/test containers   the images and compose files on a real Docker engine, started when none runs (as root)
+  scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
 A test that does not run is a failure here, unless -- narrows what is asked for.
@@ -19,15 +20,16 @@ from firstword.errors import Exit
 from firstword.native import environments
 from firstword.native.console import say
 
-PARTS = ("lint", "unit", "patches", "engine", "gateway")
-# Only when named: it installs and starts a Docker engine where none runs.
-ON_REQUEST = ("containers",)
+PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
+# Only when named, else told as not run.
+ON_REQUEST = {"containers-cuda": "the GPU image"}
+_TESTS = {"containers-cuda": "tests/containers/cuda.py"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/test`` takes."""
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers"
+        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers-cuda"
     )
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
 
@@ -47,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         told.append(f"{part}: {'passed' if good else 'FAILED'} in {time.monotonic() - started:.0f} s")
         if not good:
             failed.append(part)
+    told += [f"{part}: NOT RUN ({what}; scripts/test {part})" for part, what in ON_REQUEST.items() if not args.parts]
     say("\n".join(["", *told]))
     return int(Exit.DEFECT if failed else Exit.OK)
 
@@ -73,7 +76,7 @@ def _pytest(environment: Path, part: str, extra: list[str]) -> bool:
     everything = [] if extra else ["--require-all"]
     reports = paths.home() / "reports"
     command = [
-        *(str(environment / "bin/python"), "-m", "pytest", f"tests/{part}", *everything),
+        *(str(environment / "bin/python"), "-m", "pytest", _TESTS.get(part, f"tests/{part}"), *everything),
         *(f"--junitxml={reports}/{part}.xml", "--durations=8", *extra),
     ]
     return subprocess.run(command, cwd=paths.root(), env=clean, check=False).returncode == 0

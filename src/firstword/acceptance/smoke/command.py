@@ -5,7 +5,8 @@
   firstword smoke URL --model M --check voice           some of it
 
 For each model: first, second and tenth request, each format, streams, each voice, seeds, eight at once,
-a client that leaves, recognition, spoken answers; with published weights also text -> speech -> text.
+a client that leaves, recognition, spoken answers, OpenAI's client where it is installed; with published
+weights also text -> speech -> text.
 Ends with 0 when every check passed, 61 when one failed, 60 when there is no server. A key is read from
 FIRSTWORD_API_KEY.
 """
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> int:
         with Client(args.url, key, args.timeout, model=model) as client:
             trial = Trial(
                 client=client,
+                url=args.url.rstrip("/").removesuffix("/v1"),
                 model=model,
                 kind=next((kind for kind in what[model] if kind in SPEAKING), None),
                 formats=formats,
@@ -72,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
                 ask_as=lambda name: Client(args.url, key, args.timeout, model=name),
                 # Of the models here, the one that listens.
                 has_one_voice=kinds.TRANSCRIPTION in what[model],
+                api_key=key,
+                timeout=args.timeout,
             )
             for result in run_checks(trial, what[model], only=args.check):
                 results.append(result)
