@@ -23,6 +23,8 @@ class _Functions(TorchFunctionMode):
             special = held._SPECIAL.get(func)
             if special is not None:
                 return special(*args, **kwargs)
+        if func is torch.device:  # a name becomes what Python is told
+            return func(*args, **kwargs)
         args = tuple(_behind(arg) for arg in args)
         if "device" in kwargs:
             kwargs["device"] = _behind(kwargs["device"])

@@ -24,6 +24,7 @@ CLAIMED = torch.device("cuda", 0)  # what Python is told
 BEHIND = torch.device("privateuseone", 0)  # what C++ is told
 
 _NOTHING = nullcontext()
+_MADE_OF_OTHERS = torch._C.DispatchKey.CompositeImplicitAutograd
 
 _counts = Counts()
 _now = threading.local()
@@ -36,15 +37,16 @@ class Held(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor) -> "Held":
-        held = torch.Tensor._make_wrapper_subclass(
-            cls,
-            inner.size(),
-            strides=inner.stride(),
-            storage_offset=inner.storage_offset(),
-            dtype=inner.dtype,
-            device=BEHIND,
-            requires_grad=False,
-        )
+        with torch.inference_mode(False):  # PyTorch makes views, in that mode too, of tensors made outside of it
+            held = torch.Tensor._make_wrapper_subclass(
+                cls,
+                inner.size(),
+                strides=inner.stride(),
+                storage_offset=inner.storage_offset(),
+                dtype=inner.dtype,
+                device=BEHIND,
+                requires_grad=False,
+            )
         held._inner = inner
         return held
 
@@ -94,11 +96,11 @@ def operate(func: Any, args: Any, kwargs: dict[str, Any], within: AbstractContex
     held = [x for x in flat if isinstance(x, Held)]
     if not held and not any(isinstance(x, torch.device) and is_claimed(x) for x in flat):
         return func(*args, **kwargs)
-    # In inference mode PyTorch hands over operators made of others whole; the reads are in the parts.
-    with within:
-        parts = func.decompose(*args, **kwargs)
-    if parts is not NotImplemented:
-        return parts
+    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), _MADE_OF_OTHERS):
+        # In inference mode PyTorch hands these over whole. The reads are in the parts; and not in `decompose`,
+        # which may know parts in Python that leave one out, as for istft.
+        with within:
+            return func._op_dk(_MADE_OF_OTHERS, *args, **kwargs)
     device = kwargs.get("device")
     to_device = None if device is None else is_claimed(device)
     _counts.operators.add(str(func))
