@@ -36,7 +36,8 @@ class Held(torch.Tensor):
     _inner: torch.Tensor
 
     @staticmethod
-    def __new__(cls, inner: torch.Tensor) -> "Held":
+    def __new__(cls, inner: torch.Tensor) -> Any:
+        """Return a tensor of the same description as `inner`, around it."""
         with torch.inference_mode(False):  # PyTorch makes views, in that mode too, of tensors made outside of it
             held = torch.Tensor._make_wrapper_subclass(
                 cls,
@@ -64,8 +65,8 @@ class Held(torch.Tensor):
 
 
 def count_into(counts: Counts) -> Counts:
-    """Count into `counts` from now on; return where it was counted before."""
-    global _counts  # noqa: PLW0603 - a thread that the workload starts must find it too
+    """Count into `counts` from now on, in each thread; return where it was counted before."""
+    global _counts
     before, _counts = _counts, counts
     return before
 
@@ -180,7 +181,9 @@ def _printed(tensor: Held, *args: Any, **kwargs: Any) -> str:
 def _refused(*_: Any, **__: Any) -> NoReturn:
     """As on CUDA: memory of the device is not the host's."""
     _counts.note(READ, "memory of the device")
-    raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy it to host memory first.")
+    raise TypeError(
+        "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy it to host memory first."
+    )
 
 
 def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:

@@ -82,9 +82,11 @@ def runner(cls: Any, model: Any, config: Any, device: torch.device, requests: li
     made = cls.__new__(cls)
     count = len(requests)
     hidden = int(getattr(model, "mtp_hidden_size", 1))
-    buffer = lambda *size, dtype=model_dtype(model): SimpleNamespace(  # noqa: E731
-        gpu=torch.zeros(size, dtype=dtype).to(device)
-    )
+
+    def buffer(*size: int, dtype: torch.dtype) -> Any:
+        return SimpleNamespace(gpu=torch.zeros(size, dtype=dtype).to(device))
+
+    floats = model_dtype(model)
     vars(made).update(
         model=model,
         vllm_config=config,
@@ -109,12 +111,12 @@ def runner(cls: Any, model: Any, config: Any, device: torch.device, requests: li
         model_intermediate_buffer={key: {} for key in requests},
         query_start_loc=SimpleNamespace(cpu=torch.arange(count + 1, dtype=torch.int32)),
         input_ids=buffer(count, dtype=torch.int32),
-        inputs_embeds=buffer(count, hidden),
+        inputs_embeds=buffer(count, hidden, dtype=floats),
         positions=torch.zeros(count, dtype=torch.int64).to(device),
         talker_mtp_input_ids=buffer(count, dtype=torch.int32),
-        talker_mtp_inputs_embeds=buffer(count, hidden),
-        last_talker_hidden=buffer(count, hidden),
-        text_step=buffer(count, hidden),
+        talker_mtp_inputs_embeds=buffer(count, hidden, dtype=floats),
+        last_talker_hidden=buffer(count, hidden, dtype=floats),
+        text_step=buffer(count, hidden, dtype=floats),
         has_talker_mtp=hasattr(model, "talker_mtp"),
         talker_mtp=getattr(model, "talker_mtp", None),
         supports_mm_inputs=False,

@@ -29,7 +29,9 @@ _DEPENDS = {
 }
 
 
-def waits(func: Any, args: Sequence[Any], kwargs: dict[str, Any], *, is_held: Any, to_device: bool | None) -> Iterator:
+def waits(
+    func: Any, args: Sequence[Any], kwargs: dict[str, Any], *, is_held: Any, to_device: bool | None
+) -> Iterator[tuple[str, str]]:
     """Yield ``(kind, what)`` for each time that this call makes the host wait, or copies.
 
     Args:
@@ -59,7 +61,7 @@ def _copy(to_device: bool, non_blocking: Any) -> tuple[str, str]:
     return kind, "to the device" if to_device else "to the host"
 
 
-def _indexing(name: str, args: Sequence[Any], is_held: Any) -> Iterator:
+def _indexing(name: str, args: Sequence[Any], is_held: Any) -> Iterator[tuple[str, str]]:
     masks = [index for index in args[1] if index is not None and index.dtype in _MASKS]
     value = args[2] if name != "aten::index" and len(args) > 2 else None
     if value is not None and len(masks) == 1 and value.numel() == 1 and not is_held(value):

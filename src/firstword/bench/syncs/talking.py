@@ -37,10 +37,12 @@ def decode(checkpoint: Path, device: torch.device, phase: Phase, requests: int, 
                     "trailing_text": _wave(8, runner, device),
                 },
             }
+        hidden = _wave(requests, runner, device)
+        sampled = ((torch.arange(requests, dtype=torch.int32) * 7 + 11) % 2000).reshape(requests, 1).to(device)
         with torch.inference_mode():
-            _step(runner, names, device)
+            _step(runner, names, hidden, sampled)
             with phase("one step"):
-                output = _step(runner, names, device)
+                output = _step(runner, names, hidden, sampled)
         codes = [runner.model_intermediate_buffer[name]["codes"]["audio"] for name in names]
         return [codes, output.sampled_token_ids, output.multimodal_outputs, output.inter_stage_outputs]
 
@@ -51,22 +53,20 @@ def _wave(rows: int, runner: Any, device: torch.device) -> torch.Tensor:
     return values.to(qwen3_tts.model_dtype(runner.model)).to(device)
 
 
-def _step(runner: Any, names: list[str], device: torch.device) -> Any:
-    """One step but for the backbone's attention and the sampler, which are vLLM's."""
+def _step(runner: Any, names: list[str], hidden: torch.Tensor, sampled: torch.Tensor) -> Any:
+    """One step but for the backbone, which gives `hidden`, and the sampler, which gives `sampled`."""
     from vllm.config import CUDAGraphMode
     from vllm.forward_context import BatchDescriptor
     from vllm_omni.worker.gpu_ar_model_runner import ExecuteModelState
 
     count = len(names)
     step = qwen3_tts.scheduled(names)
-    sampled = ((torch.arange(count, dtype=torch.int32) * 7 + 11) % 2000).reshape(count, 1).to(device)
-    runner.input_ids.gpu[:count].copy_(sampled.reshape(-1))
+    runner.input_ids.gpu.copy_(sampled.reshape(-1))
     eager = (CUDAGraphMode.NONE, BatchDescriptor(num_tokens=count), None, None, None)
     runner._determine_batch_execution_and_padding = lambda **_: eager
     runner._preprocess(step, count)
-    hidden = _wave(count, runner, device)
     output = runner.model.make_omni_output(hidden, **runner._build_model_kwargs_extra())
-    fields = {name: None for name in ExecuteModelState._fields}
+    fields = dict.fromkeys(ExecuteModelState._fields)
     fields |= {"scheduler_output": step, "hidden_states": hidden, "multimodal_outputs": output.multimodal_outputs}
     runner.execute_model_state = ExecuteModelState(**fields)
     return _sample(runner, names, sampled)
@@ -107,14 +107,15 @@ def clone(checkpoint: Path, device: torch.device, phase: Phase) -> Any:
         model = qwen3_tts.talker(config, device)
         results = []
         with torch.inference_mode():
-            _prompt(model, device, pitch=90.0)  # loads the tokenizers
+            ids = torch.zeros(40, dtype=torch.int32).to(device)
+            _prompt(model, ids, pitch=90.0)  # loads the tokenizers
             for name in ("a new recording", "the same again"):
                 with phase(name):
-                    results.append(_prompt(model, device, pitch=130.0))
+                    results.append(_prompt(model, ids, pitch=130.0))
     return results
 
 
-def _prompt(model: Any, device: torch.device, pitch: float) -> Any:
+def _prompt(model: Any, ids: torch.Tensor, pitch: float) -> Any:
     """Build one prompt as the runner's preprocess does: first for all that are new, then for each."""
     seconds, rate = 1.6, 24000
     wave = [0.3 * math.sin(2 * math.pi * pitch * n / rate) for n in range(int(seconds * rate))]
@@ -127,7 +128,6 @@ def _prompt(model: Any, device: torch.device, pitch: float) -> Any:
             "ref_text": ["Four five."],
         }
     }
-    ids = torch.zeros(40, dtype=torch.int32).to(device)
     model.preprocess_batch(req_ids=["r"], model_intermediate_buffer=buffer, device=ids.device)
     info = {**buffer["r"], "_omni_is_prefill": True, "_omni_num_computed_tokens": 0, "_omni_prompt_len": 40}
     return model.preprocess(input_ids=ids, input_embeds=None, **info)
@@ -141,6 +141,7 @@ def code2wav(checkpoint: Path, device: torch.device, phase: Phase, requests: int
     with qwen3_tts.engine_config(checkpoint, "Qwen3TTSCode2Wav") as config:
         model = qwen3_tts.vocoder(config, device)
         runner = qwen3_tts.runner(GPUGenerationModelRunner, model, config, device, names)
+        runner.use_async_scheduling = False
         frames = 12
         ids = (torch.arange(requests * GROUPS * frames, dtype=torch.int32) * 7 % 2000).to(device)
         step = {
@@ -156,7 +157,7 @@ def code2wav(checkpoint: Path, device: torch.device, phase: Phase, requests: int
 
         def once() -> Any:
             _, outputs = runner.extract_multimodal_outputs(runner._run_generation_model(**step))
-            fields = {name: None for name in ExecuteModelState._fields}
+            fields = dict.fromkeys(ExecuteModelState._fields)
             runner.execute_model_state = ExecuteModelState(**{**fields, "multimodal_outputs": outputs})
             return runner.sample_tokens(None)
 
