@@ -1,11 +1,12 @@
 """Checks on the sync counter: what it counts on the installed classes, and what gets past it (nothing may)."""
 
 import contextlib
-import functools
+import importlib
 import io
 import os
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from unittest import mock
 import numpy as np
 import torch
 
-from firstword.bench.syncs import cuda, worker
+from firstword.bench.syncs import cuda, held, worker
 from firstword.bench.syncs.catalogue import WORKLOADS
 from firstword.bench.syncs.claims import counting
 from firstword.bench.syncs.counting import ASYNC, READ, WRITE, Counts
@@ -40,18 +41,15 @@ def count(workload: str) -> dict[str, Any]:
 
 
 # In which method of each path a read is planted.
+_MODELS = "vllm_omni.model_executor.models"
+_TALKER = f"{_MODELS}.qwen3_tts.qwen3_tts_talker"
+_CODEC = f"{_MODELS}.qwen3_tts.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2"
 PLACES = {
-    "recognition, 8 requests": ("vllm_omni.model_executor.models.step_audio2.step_audio2_thinker.Adaptor.forward"),
-    "streamed speech": "flashcosyvoice.modules.hifigan.HiFTGenerator.forward",
-    "decode step, 8 requests": (
-        "vllm_omni.model_executor.models.qwen3_tts.qwen3_tts_talker"
-        ".Qwen3TTSTalkerForConditionalGeneration.make_omni_output"
-    ),
-    "code2wav step, 8 requests": (
-        "vllm_omni.model_executor.models.qwen3_tts.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2"
-        ".Qwen3TTSTokenizerV2Decoder.chunked_decode"
-    ),
-    "reference": "vllm_omni.model_executor.models.qwen3_tts.qwen3_tts_talker.Qwen3TTSSpeakerEncoder.forward",
+    "recognition, 8 requests": (f"{_MODELS}.step_audio2.step_audio2_thinker", "Adaptor", "forward"),
+    "streamed speech": ("flashcosyvoice.modules.hifigan", "HiFTGenerator", "forward"),
+    "decode step, 8 requests": (_TALKER, "Qwen3TTSTalkerForConditionalGeneration", "make_omni_output"),
+    "code2wav step, 8 requests": (_CODEC, "Qwen3TTSTokenizerV2Decoder", "chunked_decode"),
+    "reference": (_TALKER, "Qwen3TTSSpeakerEncoder", "forward"),
 }
 
 
@@ -60,29 +58,23 @@ def planted(workload: str) -> dict[str, Any]:
     _forget_the_shared_speech_tokenizer()
     chosen = WORKLOADS[workload]
     calls: list[bool] = []
-    module, _, method = PLACES[workload].rpartition(".")
-    owner = functools.reduce(getattr, [module.rpartition(".")[2]], __import__(module.rpartition(".")[0], fromlist="x"))
+    module, name, method = PLACES[workload]
+    owner = getattr(importlib.import_module(module), name)
     original = getattr(owner, method)
 
     def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
         tensor = next(x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor))
         tensor.sum().item()
-        calls.append(counts_now() is not None)
+        calls.append(held._counts._phase is not None)
         return original(self, *args, **kwargs)
-
-    def counts_now() -> str | None:
-        from firstword.bench.syncs import held
-
-        return held._counts._phase
 
     with mock.patch.object(owner, method, reading):
         _, counts = counted(chosen, CHECKPOINT.with_name(chosen.model))
-    told = {
-        event.line: times
-        for events in counts.events.values()
-        for event, times in events.items()
-        if "sync_checks.py" in event.where
-    }
+    told: Counter[str] = Counter()
+    for events in counts.events.values():
+        for event, times in events.items():
+            if "sync_checks.py" in event.where:
+                told[event.line] += times
     return {"called while counting": sum(calls), "told": told}
 
 
@@ -92,9 +84,9 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
     mask = t > 2
     window = torch.ones(4, device=CLAIMED)
     return {
-        "item": lambda: one.item(),
-        "tolist": lambda: t.tolist(),
-        "cpu": lambda: t.cpu(),
+        "item": one.item,
+        "tolist": t.tolist,
+        "cpu": t.cpu,
         "to('cpu')": lambda: t.to("cpu"),
         "bool": lambda: bool(one),
         "if": lambda: 1 if one else 0,
@@ -104,9 +96,9 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
         "range": lambda: list(range(one)),
         "slice end": lambda: t[:one],
         "slice of a slice": lambda: t[0, one:],
-        "nonzero": lambda: t.nonzero(),
+        "nonzero": t.nonzero,
         "where": lambda: torch.where(mask),
-        "unique": lambda: t.unique(),
+        "unique": t.unique,
         "masked selection": lambda: t[mask],
         "masked_select": lambda: t.masked_select(mask),
         "rows repeated by a tensor": lambda: t.repeat_interleave(torch.ones_like(t[:, 0], dtype=torch.long), 0),
@@ -121,7 +113,7 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
         "istft": lambda: torch.istft(
             torch.stft(t.flatten(), 4, 1, window=window, return_complex=True), 4, 1, window=window
         ),
-        "synchronize": lambda: torch.cuda.synchronize(),
+        "synchronize": torch.cuda.synchronize,
         "event": lambda: torch.cuda.Event().synchronize(),
         "mask filled from the device": lambda: t.clone().__setitem__(mask, one.float()),
         # What makes the host wait for a copy to the device.
@@ -130,9 +122,9 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
         "index by a list": lambda: t[[0, 1]],
         "row set from the host": lambda: t.clone().__setitem__(0, torch.ones(3)),
         # What does not wait.
-        "to('cpu', non_blocking)": lambda: t.to("cpu", non_blocking=True),
-        "copied into the host's, non_blocking": lambda: host.copy_(t, non_blocking=True),
-        "to(device, non_blocking)": lambda: host.to(CLAIMED, non_blocking=True),
+        "to('cpu') without waiting": lambda: t.to("cpu", non_blocking=True),
+        "copied into the host's without waiting": lambda: host.copy_(t, non_blocking=True),
+        "to(device) without waiting": lambda: host.to(CLAIMED, non_blocking=True),
         # What needs nothing of the other side.
         "computed": lambda: (t @ t.T + 1).softmax(-1).sum(),
         "slice by numbers": lambda: t[:, 1:2],
@@ -175,15 +167,16 @@ def out_of_reach() -> dict[str, str]:
     with torch.inference_mode(), counting(counts):
         t = torch.ones(2, 3, device=CLAIMED)
         tries = {
-            "numpy": lambda: t.numpy(),
+            "numpy": t.numpy,
             "numpy.asarray": lambda: np.asarray(t),
-            "memory address": lambda: t.data_ptr(),
-            "storage": lambda: t.untyped_storage(),
+            "memory address": t.data_ptr,
+            "storage": t.untyped_storage,
             "saved": lambda: torch.save(t, io.BytesIO()),
             "shared as dlpack": lambda: torch.from_dlpack(t),
             "added to the host's": lambda: t + torch.ones(3),
             "joined with the host's": lambda: torch.cat([t, torch.ones(2, 3)]),
             "unknown operator": lambda: torch.ops.firstword_test.peek(t),
+            "kernel that reads": lambda: torch.normal(t, t),
         }
         for name, attempt in tries.items():
             try:

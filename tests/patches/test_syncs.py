@@ -35,12 +35,12 @@ PLANTED = (
     "code2wav step, 8 requests",
     "reference",
 )
-ONE_READ = """item, tolist, cpu, to('cpu'), bool, if, int, float, index of a list, range, slice end, slice of a slice, nonzero,
-where, unique, masked selection, masked_select, rows repeated by a tensor, equal, in, copied into the host's,
+ONE_READ = """item, tolist, cpu, to('cpu'), bool, if, int, float, index of a list, range, slice end, slice of a slice,
+nonzero, where, unique, masked selection, masked_select, rows repeated by a tensor, equal, in, copied into the host's,
 in a list for a tensor, size of a new one, formatted, printed, max of numbers, synchronize, event,
 mask filled from the device"""
 ONE_WRITE = "tensor from a list, to(device), index by a list, row set from the host"
-ONE_ASYNC = "to('cpu', non_blocking), copied into the host's, non_blocking, to(device, non_blocking)"
+ONE_ASYNC = "to('cpu') without waiting, copied into the host's without waiting, to(device) without waiting"
 NONE = """computed, slice by numbers, gathered, row set to a number, mask filled with a number, new on the device,
 with a number of the host, sampled, same device, shape"""
 
@@ -77,21 +77,21 @@ def test_each_way_to_ask_is_counted_as_what_it_is_on_cuda(run: Run) -> None:
     assert answers.pop("istft") == "read 1"  # hidden in PyTorch: are there zeros in the window's sum?
     expected = {"read 1": ONE_READ, "write 1": ONE_WRITE, "async 1": ONE_ASYNC, "nothing": NONE}
     for told, names in expected.items():
-        mine = {name for name, answer in answers.items() if answer == told}
-        # Names have commas in them: compare what is written with what is joined.
-        assert sorted(" ".join(names.split()).split(", ")) == sorted(", ".join(mine).split(", ")), told
+        assert {name for name, answer in answers.items() if answer == told} == set(" ".join(names.split()).split(", "))
+    assert set(answers.values()) == set(expected)
 
 
 def test_memory_is_out_of_reach_and_the_unknown_is_named(run: Run) -> None:
     facts = run("sync_checks.out_of_reach")
     assert facts == {
         **dict.fromkeys(("numpy", "numpy.asarray", "memory address", "storage", "saved"), "TypeError"),
-        "shared as dlpack": "TypeError",
+        "shared as dlpack": "ValueError",
         "added to the host's": "RuntimeError",
         "joined with the host's": "RuntimeError",
         "unknown operator": "NotImplementedError",
+        "kernel that reads": "NotImplementedError",
         "counted in a thread": "1",
-        "not passed": "firstword_test.peek.default",
+        "not passed": "firstword_test.peek.default, aten.normal.Tensor_Tensor",
     }
 
 
@@ -116,7 +116,7 @@ def test_the_documented_counts_are_these(run: Run) -> None:
 def test_the_command_counts_stock_beside_patched(tmp_path: Path) -> None:
     to, doc = tmp_path / "syncs.json", tmp_path / "syncs.md"
     command = [sys.executable, "-m", "firstword", "bench", "syncs", "recognition, 8 requests"]
-    done = subprocess.run([*command, "--json", str(to), "--doc", str(doc)], capture_output=True, text=True)
+    done = subprocess.run([*command, "--json", str(to), "--doc", str(doc)], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads(to.read_text(encoding="utf-8"))
     assert {side: _reads(report[side]["workloads"]["recognition, 8 requests"]) for side in ("stock", "patched")} == {

@@ -33,7 +33,7 @@ class Event:
 
 @dataclass
 class Counts:
-    """Events by phase, and the operators that could not be passed.
+    """Events by phase, the operators that were called, and those that could not be passed.
 
     Only what happens within `phase` is counted: loading is not. Threads that the workload starts are.
     """
@@ -56,6 +56,8 @@ class Counts:
     def note(self, kind: str, what: str) -> None:
         """Count one event at the innermost line that is neither PyTorch's nor the counter's."""
         if self._phase is not None:
+            if threading.current_thread() is not threading.main_thread():
+                what += ", in another thread"
             self.events[self._phase][Event(kind, what, *_caller())] += 1
 
     def total(self, phase: str, kind: str) -> int:

@@ -104,7 +104,6 @@ def operate(func: Any, args: Any, kwargs: dict[str, Any], within: AbstractContex
             return func._op_dk(_MADE_OF_OTHERS, *args, **kwargs)
     device = kwargs.get("device")
     to_device = None if device is None else is_claimed(device)
-    _counts.operators.add(str(func))
     name = func._schema.name
     if rules.unknown(func):
         _not_passed(func, "it answers no tensor, and no rule says whether it reads the device")
@@ -116,10 +115,7 @@ def operate(func: Any, args: Any, kwargs: dict[str, Any], within: AbstractContex
     inner_args, inner_kwargs = tree_unflatten([x._inner if isinstance(x, Held) else x for x in flat], spec)
     if device is not None:
         inner_kwargs["device"] = torch.device("cpu")
-    try:
-        result = func(*inner_args, **inner_kwargs)
-    except NotImplementedError as error:
-        _not_passed(func, str(error))
+    result = _compute(func, inner_args, inner_kwargs)
     if torch.Tag.inplace_view in func.tags:
         _reshape_outside(func, args, kwargs)
     stays = to_device is not False if name != "aten::copy_" else isinstance(args[0], Held)
@@ -132,6 +128,21 @@ def operate(func: Any, args: Any, kwargs: dict[str, Any], within: AbstractContex
         return same if same is not None else (Held(x) if stays else x)
 
     return tree_map(outer, result)
+
+
+def _compute(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run an operator on CPU tensors. The first time, see whether its kernel reads a value: CUDA's might too."""
+    try:
+        if str(func) in _counts.operators:
+            return func(*args, **kwargs)
+        _counts.operators.add(str(func))
+        with torch.autograd.profiler.profile(use_kineto=False) as seen:
+            result = func(*args, **kwargs)
+    except NotImplementedError as error:
+        _not_passed(func, str(error))
+    if rules.reads_within(func, [event.name for event in seen.function_events]):
+        _not_passed(func, "its kernel reads a value, and no rule says whether CUDA's does")
+    return result
 
 
 def _reshape_outside(func: Any, args: Any, kwargs: dict[str, Any]) -> None:

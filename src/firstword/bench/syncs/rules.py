@@ -78,6 +78,15 @@ def unknown(func: Any) -> bool:
     return not known and any("Tensor" not in answer for answer in answers)
 
 
+def reads_within(func: Any, called: Sequence[str]) -> bool:
+    """Whether a kernel that called these operators reads a value that is not counted already.
+
+    `_assert_async` reads on the CPU, and on CUDA leaves the check to the device (`multinomial`).
+    """
+    counted = any(tag in func.tags for tag in _DEPENDS) or func._schema.name in _INDEXING
+    return not counted and called.count("aten::_local_scalar_dense") > called.count("aten::_assert_async")
+
+
 def may_mix(func: Any) -> bool:
     """Whether this operator takes tensors of the host and of the device together on CUDA."""
     return func._schema.name in _COPIES | _INDEXING
