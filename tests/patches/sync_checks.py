@@ -113,6 +113,7 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
         "istft": lambda: torch.istft(
             torch.stft(t.flatten(), 4, 1, window=window, return_complex=True), 4, 1, window=window
         ),
+        "nanmedian": t.nanmedian,
         "synchronize": torch.cuda.synchronize,
         "event": lambda: torch.cuda.Event().synchronize(),
         "mask filled from the device": lambda: t.clone().__setitem__(mask, one.float()),
@@ -120,10 +121,14 @@ def _questions(t: torch.Tensor, one: torch.Tensor) -> dict[str, Any]:
         "tensor from a list": lambda: torch.tensor([1, 2], device=CLAIMED),
         "to(device)": lambda: host.to(CLAIMED),
         "index by a list": lambda: t[[0, 1]],
+        "new_tensor of a list": lambda: t.new_tensor([1.0, 2.0]),
+        "cuda()": host.cuda,
+        "element set to a number": lambda: t.clone().__setitem__((0, 0), 5.0),
         "row set from the host": lambda: t.clone().__setitem__(0, torch.ones(3)),
         # What does not wait.
         "to('cpu') without waiting": lambda: t.to("cpu", non_blocking=True),
         "copied into the host's without waiting": lambda: host.copy_(t, non_blocking=True),
+        "cuda() without waiting": lambda: host.cuda(non_blocking=True),
         "to(device) without waiting": lambda: host.to(CLAIMED, non_blocking=True),
         # What needs nothing of the other side.
         "computed": lambda: (t @ t.T + 1).softmax(-1).sum(),

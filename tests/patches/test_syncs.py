@@ -37,10 +37,12 @@ PLANTED = (
 )
 ONE_READ = """item, tolist, cpu, to('cpu'), bool, if, int, float, index of a list, range, slice end, slice of a slice,
 nonzero, where, unique, masked selection, masked_select, rows repeated by a tensor, equal, in, copied into the host's,
-in a list for a tensor, size of a new one, formatted, printed, max of numbers, synchronize, event,
-mask filled from the device"""
-ONE_WRITE = "tensor from a list, to(device), index by a list, row set from the host"
-ONE_ASYNC = "to('cpu') without waiting, copied into the host's without waiting, to(device) without waiting"
+in a list for a tensor, size of a new one, formatted, printed, max of numbers, nanmedian, synchronize,
+event, mask filled from the device"""
+ONE_WRITE = """tensor from a list, new_tensor of a list, to(device), cuda(), index by a list, row set from the host,
+element set to a number"""
+ONE_ASYNC = """to('cpu') without waiting, copied into the host's without waiting, to(device) without waiting,
+cuda() without waiting"""
 NONE = """computed, slice by numbers, gathered, row set to a number, mask filled with a number, new on the device,
 with a number of the host, sampled, same device, shape"""
 

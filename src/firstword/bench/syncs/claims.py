@@ -28,8 +28,9 @@ class _Functions(TorchFunctionMode):
         args = tuple(_behind(arg) for arg in args)
         if "device" in kwargs:
             kwargs["device"] = _behind(kwargs["device"])
-        if func is torch.Tensor.cuda:
-            func, args = torch.Tensor.to, (args[0], BEHIND)
+        if func is torch.Tensor.cuda:  # tensor.cuda(device, non_blocking)
+            func, args = torch.Tensor.to, (args[0],)
+            kwargs["device"] = BEHIND
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
 

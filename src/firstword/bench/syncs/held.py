@@ -107,8 +107,8 @@ def operate(func: Any, args: Any, kwargs: dict[str, Any], within: AbstractContex
     name = func._schema.name
     if rules.unknown(func):
         _not_passed(func, "it answers no tensor, and no rule says whether it reads the device")
-    is_held = _host_value_is_not_held if getattr(_now, "host_value", False) else _is_held
-    for kind, what in rules.waits(func, args, kwargs, is_held=is_held, to_device=to_device):
+    number = getattr(_now, "host_number", False)
+    for kind, what in rules.waits(func, args, kwargs, is_held=_is_held, to_device=to_device, host_number=number):
         _counts.note(kind, what)
     if held and not rules.may_mix(func):
         _refuse_mixed(flat)
@@ -158,11 +158,6 @@ def _is_held(x: Any) -> bool:
     return isinstance(x, Held)
 
 
-def _host_value_is_not_held(x: Any) -> bool:
-    """As `_is_held`, within ``tensor[…] = number``: on CUDA, C++ leaves that number on the host."""
-    return isinstance(x, Held) and x.dim() > 0
-
-
 def _not_passed(func: Any, why: str) -> NoReturn:
     _counts.unpassed[str(func)] = why
     raise NotImplementedError(f"the counter cannot pass {func}: {why}")
@@ -198,12 +193,12 @@ def _refused(*_: Any, **__: Any) -> NoReturn:
 
 
 def _set_item(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    _now.host_value = not isinstance(value, torch.Tensor)
+    _now.host_number = not isinstance(value, torch.Tensor)
     try:
         with torch._C.DisableTorchFunctionSubclass():
             torch.Tensor.__setitem__(tensor, index, value)
     finally:
-        _now.host_value = False
+        _now.host_number = False
 
 
 def _attention(query: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:

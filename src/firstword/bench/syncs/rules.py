@@ -22,6 +22,8 @@ DESCRIPTION = {
 }
 _INDEXING = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index"}
 _COPIES = {"aten::_to_copy", "aten::copy_", "aten::copy", "aten::_copy_from"}
+# The CPU's kernel does not, so nothing but this tells (pytorch #108968).
+_ONLY_CUDA_READS = {"aten::nanmedian"}
 _MASKS = (torch.bool, torch.uint8)
 _DEPENDS = {
     torch.Tag.data_dependent_output: "a value from the device",
@@ -30,7 +32,7 @@ _DEPENDS = {
 
 
 def waits(
-    func: Any, args: Sequence[Any], kwargs: dict[str, Any], *, is_held: Any, to_device: bool | None
+    func: Any, args: Sequence[Any], kwargs: dict[str, Any], *, is_held: Any, to_device: bool | None, host_number: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield ``(kind, what)`` for each time that this call makes the host wait, or copies.
 
@@ -40,18 +42,25 @@ def waits(
         kwargs: As above.
         is_held: Tells a held tensor.
         to_device: Where the result goes, if the call says so.
+        host_number: Within ``tensor[...] = number``. On CUDA, C++ leaves that number on the host.
     """
+
+    def held_value(value: Any) -> bool:
+        return bool(is_held(value)) and not (host_number and value.dim() == 0)
+
     name = func._schema.name
     if name == "aten::_local_scalar_dense":
         yield READ, "number"
     elif name == "aten::_to_copy" and to_device is not None and to_device != is_held(args[0]):
         yield _copy(to_device, kwargs.get("non_blocking"))
-    elif name == "aten::copy_" and is_held(args[0]) != is_held(args[1]):
+    elif name == "aten::copy_" and is_held(args[0]) != held_value(args[1]):
         yield _copy(is_held(args[0]), kwargs.get("non_blocking") or (len(args) > 2 and args[2]))
     elif name in _INDEXING:
-        yield from _indexing(name, args, is_held)
+        yield from _indexing(name, args, is_held, held_value)
     elif name == "aten::repeat_interleave" and kwargs.get("output_size") is not None:
         return
+    elif name in _ONLY_CUDA_READS:
+        yield READ, "a value, within the kernel"
     else:
         yield from ((READ, what) for tag, what in _DEPENDS.items() if tag in func.tags)
 
@@ -61,10 +70,10 @@ def _copy(to_device: bool, non_blocking: Any) -> tuple[str, str]:
     return kind, "to the device" if to_device else "to the host"
 
 
-def _indexing(name: str, args: Sequence[Any], is_held: Any) -> Iterator[tuple[str, str]]:
+def _indexing(name: str, args: Sequence[Any], is_held: Any, held_value: Any) -> Iterator[tuple[str, str]]:
     masks = [index for index in args[1] if index is not None and index.dtype in _MASKS]
     value = args[2] if name != "aten::index" and len(args) > 2 else None
-    if value is not None and len(masks) == 1 and value.numel() == 1 and not is_held(value):
+    if value is not None and len(masks) == 1 and value.numel() == 1 and not held_value(value):
         return  # fills by the mask
     yield from ((READ, "positions of a mask") for mask in masks if is_held(mask))
     yield from ((WRITE, "index to the device") for index in args[1] if index is not None and not is_held(index))
