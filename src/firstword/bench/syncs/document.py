@@ -22,9 +22,9 @@ of the host's reach but through operators, each of which is looked at as CUDA wo
 which need a value, or a size that depends on data; operators made of others (`torch.istft`, one hidden read) are
 taken apart. An operator that cannot be passed ends its workload, and is named.
 
-Not counted: the talker's backbone and the sampler (vLLM's own, unpatched), what only CUDA's kernel of an operator
-might read (one whose CPU kernel reads is named), and captured graphs, in which no read can stand. A count is not a
-time: removing one wait often only moves it to the next.
+Not counted: the talker's backbone and the sampler (vLLM's own, unpatched), and what only CUDA's kernel of an
+operator might read (one whose CPU kernel reads is named). Nothing is compiled or captured: in a captured graph no read
+can stand. A count is not a time: removing one wait often only moves it to the next.
 """
 _CUDA = """\
 Counted by CUDA itself (`torch.cuda.set_sync_debug_mode`), which tells neither reads from writes nor anything
