@@ -3,10 +3,14 @@
 Standard library only.
 """
 
+import errno
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
+
+FORBIDDEN = f"cannot be read ({os.strerror(errno.EACCES)})"
 
 
 def state(path: Path) -> str | None:
@@ -21,7 +25,14 @@ def state(path: Path) -> str | None:
         return "is a folder"
     if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
         return "is no regular file"
+    if not os.access(path, os.R_OK):
+        return FORBIDDEN
     return None if found.st_size else "is empty"
+
+
+def is_readable(path: Path) -> bool:
+    """Return whether a file that can be read lies at ``path``; ``Path.is_file`` raises where it may not look."""
+    return state(path) in (None, "is empty")
 
 
 def read_json(path: Path) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.errors import FirstwordError
 from firstword.patching.environment import installed_version
 from firstword.patching.manifest import Manifest, manifest_path
@@ -64,9 +64,10 @@ def unpatched(site_packages: Path, files: Mapping[str, Sums]) -> Iterator[tuple[
     """Yield each file that is not as the series makes it, and how it differs."""
     for path, sums in files.items():
         file = site_packages / path
-        found = sha256(file.read_bytes()) if file.is_file() else None
+        fault = documents.state(file)
+        if fault and fault != "is empty":
+            yield path, fault
+            continue
+        found = sha256(file.read_bytes())
         if found != sums.after:
-            yield (
-                path,
-                {None: "is missing", sums.before: "is not patched"}.get(found, "was changed after it was patched"),
-            )
+            yield path, "is not patched" if found == sums.before else "was changed after it was patched"
