@@ -18,14 +18,14 @@ def state(path: Path) -> str | None:
     try:
         found = path.stat()
     except OSError as error:
-        if path.is_symlink():
-            return "is a link to nothing"
-        return "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        if not isinstance(error, FileNotFoundError):
+            return f"cannot be read ({error.strerror})"
+        return "is a link to nothing" if path.is_symlink() else "is missing"
     if stat.S_ISDIR(found.st_mode):
         return "is a folder"
     if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
         return "is no regular file"
-    if not os.access(path, os.R_OK):
+    if not os.access(path, os.R_OK, effective_ids=True):
         return FORBIDDEN
     return None if found.st_size else "is empty"
 

@@ -34,8 +34,9 @@ def parse(text: str) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise ValueError(f"it is not YAML{where}: {_short(problem)}") from error
+        problem = _short(getattr(error, "problem", None) or str(error))
+        what = "it holds no setting" if isinstance(error, yaml.constructor.ConstructorError) else "it is not YAML"
+        raise ValueError(f"{what}{where}: {problem}") from error
     for fault in _faults(settings):
         raise ValueError(fault)
     return settings

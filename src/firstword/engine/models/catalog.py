@@ -66,7 +66,7 @@ def get(name: str) -> Entry:
         return entry
     near = difflib.get_close_matches(name.lower().rpartition("/")[2], names(), n=3, cutoff=0.4) or names()
     raise FirstwordError(
-        f"no model is called {name!r}, and there is no such folder",
+        f"no model is called {name[:100]!r}{'...' * (len(name) > 100)}, and there is no such folder",
         mend="use one of: " + ", ".join(near) + "; `firstword models list` shows all",
         code=Exit.MODEL_UNKNOWN,
     )

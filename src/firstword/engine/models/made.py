@@ -36,7 +36,9 @@ def _is_one(path: object, known: object) -> bool:
 
 
 def _damaged(folder: Path, why: str) -> FirstwordError:
-    return FirstwordError(f"{folder / MARK} is damaged: {why}", mend=_mend(folder), code=Exit.CHECKSUM)
+    return FirstwordError(
+        f"{folder / MARK} is damaged: {why}", mend=f"remove {folder}, then: {_mend(folder)}", code=Exit.CHECKSUM
+    )
 
 
 def is_made(folder: Path) -> bool:
@@ -51,12 +53,14 @@ def require_unchanged(folder: Path) -> None:
         FirstwordError: A file is gone or another one; all are named.
     """
     differing = [
-        f"{path} {state or 'is not as it was made: its SHA-256 differs'}"
+        f"{path} {state or 'has another SHA-256'}"
         for path, known in (checksums(folder) or {}).items()
         if (state := documents.state(folder / path)) not in (None, "is empty") or digest(folder / path).sha256 != known
     ]
     if differing:
-        raise FirstwordError(f"{folder}: {'; '.join(differing)}", mend=_mend(folder), code=Exit.CHECKSUM)
+        raise FirstwordError(
+            f"{folder} is not as it was made: {'; '.join(differing)}", mend=_mend(folder), code=Exit.CHECKSUM
+        )
 
 
 def _mend(folder: Path) -> str:
@@ -64,4 +68,4 @@ def _mend(folder: Path) -> str:
         name = documents.read_json(folder / MARK)["name"]
     except (OSError, ValueError, TypeError, KeyError):
         name = folder.name
-    return f"rm -r {folder} && firstword synthetic {name} {folder}"
+    return f"firstword synthetic {name} {folder}"

@@ -52,7 +52,8 @@ def other_build(context: Context) -> Iterator[Finding]:
 
         suit = (shape for shape in shapes(context.family) if device_by_name(Path(shape)) == installed.build)
         instead = f"pass --shape {' or '.join(suit)}"
-    other = "make one for GPUs (README.md, Real models)" if installed.build == "cpu" else "make one with scripts/up"
+    how = "README.md, Real models" if installed.build == "cpu" else "scripts/up"
+    other = f"make an environment for {names[context.device]} ({how})"
     mend = f"{instead}; or {other}"
     later = "RuntimeError: Device string must not be empty, or Failed to infer device type"
     yield Finding("devices", context.device, cause, later, mend, Exit.CONFIG)

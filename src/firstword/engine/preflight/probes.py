@@ -98,10 +98,8 @@ class Probes:
         for path in (folder, *folder.absolute().parents):
             try:
                 path.lstat()
-            except (FileNotFoundError, NotADirectoryError):
+            except OSError:  # what lies above it tells why
                 continue
-            except OSError as error:
-                return f"{path} ({error.strerror})"
             try:
                 with tempfile.TemporaryFile(dir=path):
                     return None

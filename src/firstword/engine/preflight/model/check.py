@@ -39,7 +39,7 @@ def model_files(context: Context) -> Iterator[Finding]:
     if context.speaks:
         yield from checker.token2wav()
     yield from checker.pinned({found.subject for found in missing})
-    yield from checker.remote_code()
+    yield from checker.remote_code({found.subject for found in missing})
 
 
 def _mend(model: Path) -> str:
@@ -215,13 +215,15 @@ class _Checker:
                 later = "nothing at start, as a rule: other weights or other code serve under the model's name"
                 yield Finding(CHECK, name, cause, later, self.mend, Exit.CHECKSUM)
 
-    def remote_code(self) -> Iterator[Finding]:
+    def remote_code(self, known: set[str]) -> Iterator[Finding]:
         """Yield a finding when the checkpoint brings Python that nobody vouches for."""
         from firstword.engine.models import code
 
         try:
             code.require_known(self.model)
         except FirstwordError as error:
+            if any(error.cause.startswith(f"{name} ") for name in known):
+                return
             later = "nothing: vLLM runs the checkpoint's own Python (--trust-remote-code)"
             yield Finding(CHECK, "remote code", error.cause, later, error.mend, error.code)
 
