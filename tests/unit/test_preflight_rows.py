@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from preflight_checkpoints import qwen3_tts, step_audio_2
 
-from firstword import paths
+from firstword import commands, paths
 from firstword.engine.preflight import Context, FilePin, PreflightFailed, Probes, run_checks
 from firstword.engine.preflight.requiring import report
 from firstword.engine.preflight.survey import DISTRIBUTIONS, Survey
@@ -198,7 +198,7 @@ def test_all_failures_are_said_at_once(tmp_path, context):
     ]
     failed = PreflightFailed(found)
     assert failed.code is Exit.PREFLIGHT
-    assert all(finding.cause in str(failed) and finding.mend in str(failed) for finding in found)
+    assert all(finding.cause in str(failed) and commands.typed(finding.mend) in str(failed) for finding in found)
     assert report(found).startswith("5 things would fail later")
 
 
