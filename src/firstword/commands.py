@@ -9,7 +9,6 @@ import re
 import shlex
 import shutil
 import sys
-from pathlib import Path
 
 from firstword.errors import FirstwordError
 
@@ -25,17 +24,23 @@ def typed(text: str) -> str:
 
 def program(name: str) -> str:
     """Return how ``firstword`` or ``uv`` is called here: by its name where ``PATH`` has it, else by its path."""
+    own = _own(name)
+    on_path = shutil.which(name)
+    if on_path is not None and (
+        name != "firstword" or own is None or os.path.realpath(own) == os.path.realpath(on_path)
+    ):
+        return name
+    return name if own is None else shlex.quote(own)
+
+
+def _own(name: str) -> str | None:
+    """Return the program of this environment, else the one that `scripts/up` made; None for neither."""
     from firstword import paths
 
-    on_path = shutil.which(name)
-    own = Path(sys.prefix) / "bin" / name
-    if on_path is not None and (name != "firstword" or not own.exists() or Path(on_path).samefile(own)):
-        return name
-    places = [own]
+    places = [f"{sys.prefix}/bin/{name}"]
     try:
-        home = paths.home()
+        places.append(f"{paths.home()}/{'uv' if name == 'uv' else 'engine'}/bin/{name}")
     except FirstwordError:  # no configs/ folder: there is no home either
-        home = None
-    if home is not None:
-        places += [home / ("uv/bin/uv" if name == "uv" else "engine/bin/firstword")]
-    return next((shlex.quote(str(place)) for place in places if os.path.exists(place)), name)  # noqa: PTH110  # never raises
+        pass
+    # Not Path.exists, which raises where it may not look.
+    return next((os.path.abspath(place) for place in places if os.path.exists(place)), None)  # noqa: PTH100, PTH110

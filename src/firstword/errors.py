@@ -1,7 +1,8 @@
 """Errors that a user can act on, and the exit codes they end with.
 
 Every expected failure is a `FirstwordError`: one line of cause, one line that mends it, one exit
-code. Anything else is a defect and ends with a traceback and exit code 1.
+code; what the operating system refuses becomes one where a command ends (`firstword.ending`). Anything else is a
+defect and ends with a traceback and exit code 1.
 Standard library only: this module is imported before any environment exists.
 """
 

@@ -269,6 +269,7 @@ def test_a_file_that_may_not_be_read(bench: Bench) -> None:
     with no_override():
         (problem,) = verify(bench.site, bench.series())
     assert problem.cause == "demo/a.py cannot be read (Permission denied)"
+    assert problem.mend == f"let the user with id {os.geteuid()} read {bench.site / 'demo/a.py'}"
 
 
 def test_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ class TestWhatIsWritten:
         (tmp_path / "run").mkdir()
         monkeypatch.setenv("FIRSTWORD_RUN_DIR", str(tmp_path / "run"))
         monkeypatch.setenv("SPEAKER_SAMPLES_DIR", str(home / "speakers"))
+        (home / "speakers").chmod(0o555)  # voices that are fixed
         home.chmod(0o555)
         with no_override():
             assert list(machine.writable(cpu)) == []

@@ -1,5 +1,6 @@
 """Is an environment patched as this checkout's series says?"""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,10 @@ def verify(site_packages: Path, series: Series | None = None) -> list[Problem]:
                     f"install {distribution}=={wanted}",
                 )
             )
-    return problems + [Problem(f"{path} {state}", reapply) for path, state in unpatched(site_packages, series.sums)]
+    for path, state in unpatched(site_packages, series.sums):
+        may_not = f"let the user with id {os.geteuid()} read {site_packages / path}"
+        problems.append(Problem(f"{path} {state}", may_not if state == documents.FORBIDDEN else reapply))
+    return problems
 
 
 def reapplying(series: Series) -> str:

@@ -163,8 +163,10 @@ def writable(context: Context) -> Iterator[Finding]:
     wanted = {
         run_dir(): ("what the supervisor tells of its engine", "FIRSTWORD_RUN_DIR"),
         Path(given["VLLM_CACHE_ROOT"]): ("vLLM's caches", "VLLM_CACHE_ROOT"),
-        Path(given["SPEAKER_SAMPLES_DIR"]): ("uploaded voices", "SPEAKER_SAMPLES_DIR"),
     }
+    speakers = Path(given["SPEAKER_SAMPLES_DIR"])
+    if not os.path.isdir(speakers):  # noqa: PTH112  # never raises. One that is there may be read-only: voices are fixed
+        wanted[speakers] = ("uploaded voices", "SPEAKER_SAMPLES_DIR")
     refused: dict[str, list[tuple[Path, tuple[str, str]]]] = {}
     for folder, about in wanted.items():
         if error := context.probes.write_error(folder):
