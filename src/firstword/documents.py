@@ -44,6 +44,8 @@ def read_json(path: Path) -> Any:
     """
     path.stat()  # missing, or a link to nothing: FileNotFoundError
     fault = state(path)
+    if fault == FORBIDDEN:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     if fault:
         raise ValueError(f"it {fault}")
     return parse_json(path.read_bytes())

@@ -23,6 +23,7 @@ from firstword.engine.stock_failures.overlay import Change, Overlay, build
 from firstword.engine.stock_failures.rows import ROWS, Row
 from firstword.engine.stock_failures.shown import preflight
 from firstword.errors import Exit
+from firstword.patching import manifest_path
 
 ENGINES = paths.root() / "configs/engines"
 RECORD = document.read()["rows"]
@@ -147,6 +148,15 @@ def test_an_unpatched_environment_is_refused(tmp_path, context):
     stock = build(tmp_path / "environment", site_packages(), patched=False)
     (finding,) = run_checks(context("step-audio-2", "speech-cpu", stock))
     assert finding.code is Exit.PATCHES
+
+
+def test_a_damaged_manifest_is_one_finding(tmp_path, context):
+    overlay = build(tmp_path / "environment", site_packages(), patched=True)
+    manifest = manifest_path(overlay.site_packages)
+    manifest.unlink()
+    manifest.write_text("{")
+    (finding,) = run_checks(context("step-audio-2", "speech-cpu", overlay))
+    assert finding.cause.startswith(f"cannot read {manifest}")
 
 
 def test_a_patched_file_that_changed_afterwards(tmp_path, context):

@@ -138,7 +138,8 @@ def _json(file: Path) -> dict[str, Any]:
             f"{file.parent} holds no {file.name}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE
         ) from error
     except (OSError, ValueError) as error:
-        raise FirstwordError(f"cannot read {file}: {error}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE) from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise FirstwordError(f"cannot read {file}: {why}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE) from error
     if not isinstance(data, dict):
         raise FirstwordError(f"{file} holds no JSON object", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE)
     return data

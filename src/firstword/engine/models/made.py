@@ -17,13 +17,14 @@ def checksums(folder: Path) -> dict[str, str] | None:
 
     Raises:
         FirstwordError: The list is damaged.
+        OSError: It may not be read.
     """
     file = folder / MARK
     try:
         data = documents.read_json(file)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise _damaged(folder, str(error)) from error
     files = data.get("files") if isinstance(data, dict) else None
     if not isinstance(files, dict) or not files or not all(_is_one(path, known) for path, known in files.items()):
