@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,15 @@ from firstword.errors import Exit, FirstwordError
 from firstword.native.__main__ import main as native
 
 FULL = Path("/dev/full")
+
+
+@pytest.fixture(autouse=True)
+def handlers():
+    """`native` ends in order when it is told to end, and so would every later test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def raising(error: BaseException):
