@@ -223,6 +223,7 @@ CASES = {
             "max_new_tokens": 30,
             "max_tokens": 31,
             "no token": "max_new_tokens must be from 1 to 4096, not 0",
+            "half a pair": "'input' is not Unicode text (it holds half of a surrogate pair)",
             "default voice": 1024,
             "OpenAI's voice": 1024,
             "unknown voice": "Invalid speaker 'nobody'.",
@@ -387,7 +388,8 @@ CASES = {
             "max_completion_tokens": {"max_tokens": 8},
             "penalty": {"repetition_penalty": 1.5, "min_p": 0.1},
             "OpenAI's defaults": {},
-            "several": "This server cannot follow: n, logprobs, top_logprobs, logit_bias, response_format",
+            "several": "This server cannot follow: n, logprobs, top_logprobs, logit_bias, response_format, "
+            "truncate_prompt_tokens",
             "none": "This server cannot follow: n",
         },
         {
@@ -445,8 +447,8 @@ CASES = {
     ),
     "vllm-omni/0036-a-body-is-an-object.patch": Case(
         "route_checks.bodies",
-        dict.fromkeys(JSON_ROUTES, [400] * 4),
-        {"/v1/chat/completions": [500, 500, 500, 400]},
+        dict.fromkeys(JSON_ROUTES, [400] * 5),
+        {"/v1/chat/completions": [500, 500, 500, 400, 500]},
     ),
     "vllm-omni/0037-a-chunk-without-room-ends-its-request.patch": Case(
         "transfer_checks.lost", {"refused": True, "told": True}, {"refused": False, "told": None}

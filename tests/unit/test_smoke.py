@@ -260,3 +260,21 @@ def test_nothing_said_has_no_rate():
     assert words("?!") == []
     with pytest.raises(ValueError, match="nothing"):
         word_error_rate("...", "x")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--audio", "/nonexistent"),
+        ("--audio", "/tmp"),
+        ("--audio", "/dev/null"),
+        ("--out", "/dev/null"),
+        ("--out", "/proc/x"),
+        ("--timeout", "nan"),
+        ("--timeout", "-1"),
+        ("--timeout", "inf"),
+    ],
+)
+def test_what_it_is_given_is_judged_before_anything_is_asked(capsys, option, value):
+    assert main(["smoke", "http://127.0.0.1:9", f"{option}={value}"]) == Exit.USAGE
+    assert capsys.readouterr().err.count("\n") == 2

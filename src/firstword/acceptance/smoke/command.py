@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from firstword.acceptance import kinds
+from firstword.acceptance.arguments import read_recording, require_folder, require_seconds
 from firstword.acceptance.client import Client
 from firstword.acceptance.errors import ClientError
 from firstword.acceptance.judge import FORMATS
@@ -50,13 +51,17 @@ def run(args: argparse.Namespace) -> int:
     """Run the suite.
 
     Raises:
-        FirstwordError: No server, no such model or format, or nothing to check.
+        FirstwordError: No server, no such model or format, nothing to check, no recording, or no place for results.
     """
     formats = tuple(args.formats.split(","))
     if unknown := sorted(set(formats) - set(FORMATS)):
         raise FirstwordError(
             f"no format is called {', '.join(unknown)}", mend=f"use some of {','.join(FORMATS)}", code=Exit.USAGE
         )
+    require_seconds("--timeout", args.timeout, 0.001)
+    recording = read_recording(args.audio) if args.audio else vowels()
+    if args.out:
+        require_folder(args.out)
     key = os.environ.get("FIRSTWORD_API_KEY") or None
     what = _models(args.url, key, args.timeout, args.model)
     results: list[Result] = []
@@ -68,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
                 model=model,
                 kind=next((kind for kind in what[model] if kind in SPEAKING), None),
                 formats=formats,
-                recording=args.audio.read_bytes() if args.audio else vowels(),
+                recording=recording,
                 keep=_keeper(args.out, model),
                 others={name: kinds_ for name, kinds_ in what.items() if name != model},
                 ask_as=lambda name: Client(args.url, key, args.timeout, model=name),
@@ -90,7 +95,6 @@ def run(args: argparse.Namespace) -> int:
     document = {"ok": not failed, "url": args.url, "results": [result.as_dict() for result in results]}
     print(json.dumps(document) if args.json else report.summary(results))
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         report.write_junit(results, args.url, args.out / "smoke.xml")
         (args.out / "smoke.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         table = [*map(report.line, results), report.summary(results)]

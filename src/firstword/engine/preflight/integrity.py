@@ -39,8 +39,6 @@ class Differences:
 def differences(survey: Survey) -> list[Differences]:
     """Return what differs in the distributions that serving reads itself; with ``deep``, in all that it needs."""
     context = survey.context
-    # The patch check looks after the files that the series owns.
-    patched = set(context.patches.files) if context.patches else set()
     distributions = survey.needed_distributions if context.deep else survey.walked_distributions
     names = {found.name for found in distributions} | {survey.distribution_of(need) for need in survey.light_needs()}
     found = []
@@ -50,7 +48,7 @@ def differences(survey: Survey) -> list[Differences]:
         if (name, distribution.version) in _WRONG_RECORDS:
             continue
         for record in _concerned(survey, distribution):
-            state = _state(survey, record) if record.path not in patched else None
+            state = _state(survey, record) if record.path not in context.patched_files else None
             if state == "changed" and _is_anothers(survey, distribution, record.path):
                 continue
             if state == "gone":
