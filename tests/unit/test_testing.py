@@ -1,13 +1,14 @@
 """What `scripts/test` runs, and what it says of what it does not run."""
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
 
 from firstword import paths
 from firstword.errors import Exit
-from firstword.native import environments, testing
+from firstword.native import docker, environments, testing
 
 
 @pytest.fixture
@@ -15,11 +16,13 @@ def test(monkeypatch, capsys):
     """Return a function that runs `scripts/test WORDS` without running a test; `failing` are parts that fail."""
     ran = []
 
-    def test(*words, failing=()):
+    def test(*words, failing=(), user=0):
         ran.clear()
         parser = argparse.ArgumentParser()
         testing.add_arguments(parser)
         monkeypatch.setattr(environments, "dev", lambda: Path("dev"))
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+        monkeypatch.setattr(docker, "find", lambda: "no docker command")
         monkeypatch.setattr(testing, "_lint", lambda _: ran.append("lint") or "lint" not in failing)
         monkeypatch.setattr(testing, "_pytest", lambda _, part, __: ran.append(part) or part not in failing)
         code = testing.run(parser.parse_args(words))
@@ -54,3 +57,10 @@ def test_an_unknown_part(test):
     code, ran, told = test("container")
     assert (code, ran) == (Exit.USAGE, [])
     assert "no part named container" in told
+
+
+def test_where_no_docker_engine_can_be_used_the_containers_are_told_as_not_run(test):
+    code, ran, told = test(user=1000)
+    assert (code, ran) == (Exit.OK, ["lint", "unit", "patches", "engine", "gateway"])
+    assert "containers: NOT RUN (no docker command; root can start an engine for them)" in told
+    assert test("containers", user=1000)[1] == ["containers"]

@@ -6,7 +6,8 @@
   scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
-A test that does not run is a failure here, unless -- narrows what is asked for.
+A test that does not run is a failure here, unless -- narrows what is asked for. Where no Docker engine can be used
+and none may be started, the containers are told as not run.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from firstword import paths
 from firstword.errors import Exit
-from firstword.native import environments
+from firstword.native import docker, environments
 from firstword.native.console import say
 
 PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
@@ -42,16 +43,28 @@ def run(args: argparse.Namespace) -> int:
         return int(Exit.USAGE)
     environment = environments.dev()
     failed, told = [], []
-    for part in [part for part in (*PARTS, *ON_REQUEST) if part in (args.parts or PARTS)]:
+    lacking = None if args.parts else _lacks_docker()
+    wanted = args.parts or [part for part in PARTS if part != "containers" or lacking is None]
+    for part in [part for part in (*PARTS, *ON_REQUEST) if part in wanted]:
         started = time.monotonic()
         say(f"==> {part}")
         good = _lint(environment) if part == "lint" else _pytest(environment, part, args.pytest)
         told.append(f"{part}: {'passed' if good else 'FAILED'} in {time.monotonic() - started:.0f} s")
         if not good:
             failed.append(part)
+    if lacking is not None:
+        told.append(f"containers: NOT RUN ({lacking})")
     told += [f"{part}: NOT RUN ({what}; scripts/test {part})" for part, what in ON_REQUEST.items() if not args.parts]
     say("\n".join(["", *told]))
     return int(Exit.DEFECT if failed else Exit.OK)
+
+
+def _lacks_docker() -> str | None:
+    """Return why the containers cannot be tried here, None when they can; root may start an engine for it."""
+    if os.geteuid() == 0:
+        return None
+    found = docker.find()
+    return None if isinstance(found, docker.Docker) else f"{found}; root can start an engine for them"
 
 
 def _lint(environment: Path) -> bool:
