@@ -24,6 +24,8 @@ from firstword.native.console import say
 PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
 # Only when named, else told as not run.
 ON_REQUEST = {"containers-cuda": "the GPU image"}
+# Parts whose tests share nothing: two at a time. Engines and containers take the whole machine.
+_SIDE_BY_SIDE = ("unit", "patches")
 _TESTS = {"containers-cuda": "tests/containers/cuda.py"}
 
 
@@ -87,6 +89,8 @@ def _lint(environment: Path) -> bool:
 def _pytest(environment: Path, part: str, extra: list[str]) -> bool:
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     everything = [] if extra else ["--require-all"]
+    if part in _SIDE_BY_SIDE and not extra:
+        everything.append("--numprocesses=2")
     reports = paths.home() / "reports"
     command = [
         *(str(environment / "bin/python"), "-m", "pytest", _TESTS.get(part, f"tests/{part}"), *everything),
