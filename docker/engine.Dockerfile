@@ -76,6 +76,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     python -m venv --without-pip /opt/venv \
     && /build/install --requirement /locks/common.txt
 
@@ -87,6 +88,7 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     /build/install --requirement /locks/cpu.txt
 
 
@@ -97,44 +99,59 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     /build/install --requirement /locks/cuda.txt
 
 
-FROM wheels-cpu AS cpu
+FROM wheels-cpu AS made-cpu
 RUN --mount=type=bind,target=/src \
     /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     /src/docker/finish/add-firstword cpu
+
+
+FROM made-cpu AS cpu
 # Whatever serving will need and is not there ends the build.
 RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
     firstword preflight --device cpu --deep
-ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
+ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION= LABEL_VLLM= LABEL_VLLM_OMNI= LABEL_SERIES=
 LABEL org.opencontainers.image.title="firstword engine (cpu)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="$BASE_IMAGE" \
+      org.opencontainers.image.version="$LABEL_VERSION" \
       org.opencontainers.image.revision="$REVISION" \
+      firstword.vllm="$LABEL_VLLM" \
+      firstword.vllm-omni="$LABEL_VLLM_OMNI" \
+      firstword.series-sha256="$LABEL_SERIES" \
       firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
 USER 2000:0
 
 
-FROM wheels-cuda AS cuda
-# What the driver's libraries are mounted for.
-ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+FROM wheels-cuda AS made-cuda
 RUN --mount=type=bind,target=/src \
     /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     /src/docker/finish/add-firstword cuda
+
+
+FROM made-cuda AS cuda
+# What the driver's libraries are mounted for.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 # Whatever serving will need and is not there ends the build.
 RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
     firstword preflight --device cuda --deep
-ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
+ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION= LABEL_VLLM= LABEL_VLLM_OMNI= LABEL_SERIES=
 LABEL org.opencontainers.image.title="firstword engine (cuda)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="$BASE_IMAGE" \
+      org.opencontainers.image.version="$LABEL_VERSION" \
       org.opencontainers.image.revision="$REVISION" \
+      firstword.vllm="$LABEL_VLLM" \
+      firstword.vllm-omni="$LABEL_VLLM_OMNI" \
+      firstword.series-sha256="$LABEL_SERIES" \
       firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
 USER 2000:0

@@ -1,4 +1,4 @@
-# The gateway: no torch, no vLLM.
+# The gateway: no torch, no vLLM. Its target smoke tries a stack that runs: the acceptance suite and OpenAI's client.
 #
 #   docker build -f docker/gateway.Dockerfile --target gateway -t firstword-gateway .
 #
@@ -49,16 +49,36 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/gateway.txt,target=/locks/gateway.txt \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
     python -m venv --without-pip /opt/venv \
     && /build/install --requirement /locks/gateway.txt
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
     /src/docker/finish/add-gateway
-ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH=
+ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION=
 LABEL org.opencontainers.image.title="firstword gateway" \
       org.opencontainers.image.description="One OpenAI-compatible address for Step-Audio-2-mini and Qwen3-TTS" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="$BASE_IMAGE" \
+      org.opencontainers.image.version="$LABEL_VERSION" \
       org.opencontainers.image.revision="$REVISION" \
       firstword.source-date-epoch="$SOURCE_DATE_EPOCH"
+USER 2000:0
+
+
+FROM gateway AS smoke
+USER 0:0
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/smoke.txt,target=/locks/smoke.txt \
+    --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
+    --mount=type=cache,target=/root/.cache/uv \
+    --mount=type=tmpfs,target=/tmp \
+    /build/install --requirement /locks/smoke.txt
+HEALTHCHECK NONE
+ENTRYPOINT ["tini", "--", "firstword", "smoke"]
+CMD ["http://gateway:8000"]
+LABEL org.opencontainers.image.title="firstword smoke" \
+      org.opencontainers.image.description="Tries a stack that runs: firstword's acceptance suite and OpenAI's client"
 USER 2000:0

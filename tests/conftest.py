@@ -21,7 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engine(model, shape): a test on a real engine that serves this model")
-    if config.getoption("--require-all"):
+    # pytest-xdist's workers each run a part; what all of them ran is known to their controller alone.
+    if config.getoption("--require-all") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(RequireAll(), "require-all")
 
 
@@ -43,6 +44,11 @@ class RequireAll:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.collected = {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
+        del node
+        self.collected |= set(ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if hasattr(report, "wasxfail"):

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import select
+import socket
 import threading
 import time
 from contextlib import contextmanager
@@ -78,3 +80,46 @@ def running(*upstreams, **settings):
 def formatted(record):
     """Return a record as the gateway's process writes it."""
     return logs.JsonLines().format(record)
+
+
+def head(handler, kind="text/event-stream", status=200, **headers):
+    """Send a scripted engine's status and headers."""
+    handler.send_response(status)
+    handler.send_header("content-type", kind)
+    for name, value in headers.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+
+
+def chunk(handler, data):
+    """Send one chunk of a chunked answer; an empty one ends it."""
+    handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+    handler.wfile.flush()
+
+
+def cut(handler):
+    """Close the connection as a process that dies does."""
+    handler.close_connection = True
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def left(handler, seconds=5):
+    """Return whether the gateway closes its side of the connection in time."""
+    readable, _, _ = select.select([handler.connection], [], [], seconds)
+    return bool(readable) and handler.connection.recv(1, socket.MSG_PEEK) == b""
+
+
+def events(*documents, end=True):
+    """Return a script that answers with these events; without ``end`` the connection breaks after them."""
+
+    def script(handler, body):
+        head(handler, transfer_encoding="chunked")
+        for document in documents:
+            if callable(document):
+                document()
+                continue
+            data = document if isinstance(document, str) else json.dumps(document)
+            chunk(handler, f"data: {data}\n\n".encode())
+        chunk(handler, b"") if end else cut(handler)
+
+    return script

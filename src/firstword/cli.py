@@ -7,11 +7,10 @@ probe`` stays fast and ``firstword patches`` works before anything heavy is inst
 
 import argparse
 import importlib
-import json
 import sys
 from collections.abc import Sequence
 
-from firstword import __version__
+from firstword import __version__, ending
 from firstword.errors import Exit, FirstwordError
 
 # name -> (module, one line of help)
@@ -53,26 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code. Expected failures print cause and mend on stderr."""
     args = list(sys.argv[1:] if argv is None else argv)
     only = next((a for a in args if a in COMMANDS), None)
+    return ending.run(f"firstword {only}", lambda: _run(only, args), as_json="--json" in args)
+
+
+def _run(only: str | None, args: list[str]) -> int:
     try:
         options = build_parser(only).parse_args(args)
         return int(options.run(options))
-    except FirstwordError as error:
-        return _failed(error, only, as_json="--json" in args)
     except ModuleNotFoundError as error:
         if not error.name or error.name.partition(".")[0] == "firstword":
             raise  # a defect
-        return _failed(_missing(error.name), only, as_json="--json" in args)
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        return int(Exit.DEFECT)
-
-
-def _failed(error: FirstwordError, command: str | None, *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps({"ok": False, "error": error.as_dict()}))
-    print(f"firstword {command}: {error}", file=sys.stderr)
-    return int(error.code)
+        raise _missing(error.name) from error
 
 
 def _missing(module: str) -> FirstwordError:

@@ -1,7 +1,8 @@
 """Errors that a user can act on, and the exit codes they end with.
 
 Every expected failure is a `FirstwordError`: one line of cause, one line that mends it, one exit
-code. Anything else is a defect and ends with a traceback and exit code 1.
+code; what the operating system refuses becomes one where a command ends (`firstword.ending`). Anything else is a
+defect and ends with a traceback and exit code 1.
 Standard library only: this module is imported before any environment exists.
 """
 
@@ -37,9 +38,12 @@ class Exit(IntEnum):
     DISK_FULL = 50
     WRONG_PYTHON = 51
     ENVIRONMENT = 52
+    NO_ACCESS = 53
 
     NOT_READY = 60
     BAD_ANSWER = 61
+
+    NO_READER = 141
 
 
 class FirstwordError(Exception):
@@ -58,8 +62,13 @@ class FirstwordError(Exception):
         self.code = code
 
     def __str__(self) -> str:
-        return f"{self.cause}\n  mend: {self.mend}"
+        return f"{self.cause}\n  mend: {self._typed()}"
 
     def as_dict(self) -> dict[str, str | int]:
         """Return the JSON form that ``--json`` prints."""
-        return {"cause": self.cause, "mend": self.mend, "code": int(self.code), "kind": self.code.name.lower()}
+        return {"cause": self.cause, "mend": self._typed(), "code": int(self.code), "kind": self.code.name.lower()}
+
+    def _typed(self) -> str:
+        from firstword import commands  # which needs this module
+
+        return commands.typed(self.mend)

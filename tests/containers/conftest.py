@@ -6,10 +6,30 @@ import base_image
 import docker_engine
 import images
 import pytest
+from breaking import Breaking
+from stack import Stack
 
 from firstword import paths
 
 FIGURES = {}
+# First what is quick, then the one stack: whole, broken, stopped. What stands alone runs while the broken one mends.
+ORDER = (
+    "test_compose",
+    "test_images",
+    "test_stack",
+    "test_up",
+    *(MEANWHILE := ("test_lacking", "test_confined")),
+    "test_breakages",
+)
+
+
+def pytest_collection_modifyitems(items):
+    order = {name: place for place, name in enumerate((*ORDER, "test_stopping"))}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
+    if any("breaking" in item.fixturenames for item in items):
+        for item in items:
+            if item.path.stem in MEANWHILE and "breaking" not in item.fixturenames:
+                item.fixturenames.append("breaking")
 
 
 @pytest.fixture(scope="session")
@@ -21,8 +41,13 @@ def figures():
 @pytest.fixture(scope="session")
 def docker():
     """A Docker engine with room for the images; one that was started here is ended at the end."""
-    docker_engine.require_room()
-    found = docker_engine.get()
+    try:
+        docker_engine.require_room()
+        found = docker_engine.get()
+        docker_engine.require_room(folder=found.root())
+    except RuntimeError as error:
+        # One line, not one failure for each test.
+        pytest.exit(f"the container tests cannot run here: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
     yield found
     found.stop()
 
@@ -34,10 +59,28 @@ def base(docker):
 
 
 @pytest.fixture(scope="session")
+def stack(docker, built, figures):
+    """The stack as it comes from one command; several modules use it, one after another."""
+    stack = Stack(docker, "firstword-test")
+    try:
+        figures["up to ready, s"] = round(stack.up())
+        yield stack
+    finally:
+        stack.down()
+
+
+@pytest.fixture(scope="session")
+def breaking(stack):
+    """Both engines of the stack broken at once, each in its way, and what becomes of them."""
+    with Breaking(stack) as breaking:
+        yield breaking
+
+
+@pytest.fixture(scope="session")
 def built(docker, base, figures):
     """The compose project that the images were built with."""
     builder = images.build(docker, base, figures)
-    for image in ("firstword-engine:cpu", "firstword-gateway", base):
+    for image in ("firstword-engine:cpu", "firstword-gateway", "firstword-smoke", base):
         figures[f"{image}, MB"] = images.size(docker, image)
     return builder
 

@@ -59,6 +59,11 @@ class Docker:
             raise AssertionError(f"docker {' '.join(arguments)[:200]} ended with {done.returncode}:\n{tail}")
         return done
 
+    def root(self):
+        """Return the folder where the engine keeps images, or None where it is another machine's."""
+        folder = Path(self("info", "--format", "{{.DockerRootDir}}").stdout.strip())
+        return folder if folder.is_dir() else None
+
     def stop(self):
         """End the engine, when it was started here."""
         if self._daemon is None:
@@ -145,13 +150,17 @@ def _start(folder, environment):
             docker.stop()
             raise RuntimeError(f"dockerd did not start:\n{log.read_text()[-3000:]}")
         time.sleep(0.2)
+    # Of a run that was killed: their restart policy has just started them again.
+    left = docker("ps", "--all", "--quiet").stdout.split()
+    if left:
+        docker("rm", "--force", "--volumes", *left)
     return docker
 
 
-def require_room():
+def require_room(needed=NEEDED_BYTES, folder=None):
     """Fail now rather than in the middle of a build when the disk is too small."""
-    folder = paths.home()
+    folder = folder or paths.home()
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
-    if free < NEEDED_BYTES:
-        raise RuntimeError(f"{free / 1e9:.0f} GB free in {folder}, {NEEDED_BYTES / 1e9:.0f} GB needed for the images")
+    if free < needed:
+        raise RuntimeError(f"{free / 1e9:.0f} GB free in {folder}, {needed / 1e9:.0f} GB needed for the images")

@@ -10,11 +10,14 @@ import pytest
 
 from firstword import paths
 
-UP_SECONDS = 300
+# Minutes on a machine that does nothing else.
+UP_SECONDS = 600
 SPEECH = "qwen3-tts-customvoice-synthetic"
 RECOGNITION = "step-audio-2-mini-synthetic"
 CPU = ("compose.yaml", "compose.cpu.yaml")
 OFFLINE = (*CPU, "compose.offline.yaml")
+# Whether a container has a way out.
+DEFAULT_ROUTE = "print(any(l.split()[1] == '00000000' for l in open('/proc/net/route').readlines()[1:]))"
 
 
 class Stack:
@@ -56,13 +59,21 @@ class Stack:
     def down(self):
         self.compose("down", "--volumes", "--remove-orphans", check=False, seconds=120)
 
-    def logs(self, *services):
-        return self.compose("logs", "--no-color", "--tail", "200", *services, check=False).stdout
+    def logs(self, *services, tail=200):
+        return self.compose("logs", "--no-color", "--tail", str(tail), *services, check=False).stdout
 
     def inspect(self, service):
         """Return what the engine knows of a service's container."""
         container = self.compose("ps", "--all", "--quiet", service).stdout.strip()
         return json.loads(self._docker("inspect", container).stdout)[0]
+
+    def exit_codes(self, service):
+        """Return what a service's container has ended with so far; its state forgets it when it is started again."""
+        container = self.inspect(service)
+        filters = ("--filter", f"container={container['Id']}", "--filter", "event=die")
+        until = ("--since", container["Created"], "--until", str(int(time.time()) + 1))
+        told = self._docker("events", *until, *filters, "--format", "{{.Actor.Attributes.exitCode}}").stdout
+        return [int(code) for code in told.split()]
 
     def python(self, service, program, *arguments):
         """Return what a Python program prints inside a service's container."""

@@ -1,8 +1,7 @@
 """The strictest surroundings: any user, no capability, a read-only root, no way out."""
 
 import pytest
-from stack import OFFLINE, Stack
-from test_stack import DEFAULT_ROUTE
+from stack import DEFAULT_ROUTE, OFFLINE, Stack
 
 USER = "import os; print(os.getuid(), os.getgid(), open('/proc/self/status').read().split('CapBnd:')[1].split()[0])"
 WRITE = """
@@ -14,7 +13,7 @@ except OSError as error:
 
 
 @pytest.fixture(scope="module")
-def stack(docker, built, figures):
+def confined(docker, built, figures):
     stack = Stack(docker, "firstword-confined", OFFLINE, FIRSTWORD_USER="12345:0")
     try:
         figures["confined: up to ready, one engine, s"] = round(stack.up("--no-deps", "qwen3-tts"))
@@ -23,8 +22,8 @@ def stack(docker, built, figures):
         stack.down()
 
 
-def test_it_is_ready_all_the_same(stack):
-    assert stack.inspect("qwen3-tts")["State"]["Health"]["Status"] == "healthy"
-    assert stack.python("qwen3-tts", USER) == "12345 0 0000000000000000"
-    assert stack.python("qwen3-tts", WRITE) == "Read-only file system"
-    assert stack.python("qwen3-tts", DEFAULT_ROUTE) == "False"
+def test_it_is_ready_all_the_same(confined):
+    assert confined.inspect("qwen3-tts")["State"]["Health"]["Status"] == "healthy"
+    assert confined.python("qwen3-tts", USER) == "12345 0 0000000000000000"
+    assert confined.python("qwen3-tts", WRITE) == "Read-only file system"
+    assert confined.python("qwen3-tts", DEFAULT_ROUTE) == "False"

@@ -5,6 +5,7 @@ FIRSTWORD_HOSTILE_REQUESTS says how many to each engine (125), FIRSTWORD_HOSTILE
 """
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def faults(engine, requests):
     def one(request):
         path, body = request
         wrong = send(engine.url, path, body)
-        return wrong and f"{path} {str(body)[:500]}\n    -> {wrong}"
+        return wrong and f"{path} {re.sub(r'[A-Za-z0-9+/=]{80,}', '…', repr(body))[:700]}\n    -> {wrong}"
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return [wrong for wrong in pool.map(one, requests) if wrong]

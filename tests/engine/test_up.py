@@ -1,4 +1,4 @@
-"""The README's way: scripts/up, the three requests it prints, pasted as they are, and --stop.
+"""The README's way: scripts/up --native, the three requests it prints, pasted as they are, and --stop.
 
 Unmarked, so it runs before any other engine is started.
 """
@@ -39,7 +39,7 @@ def script(*arguments: str) -> subprocess.CompletedProcess:
     environment = {key: value for key, value in os.environ.items() if key != "FIRSTWORD_RUN_DIR"}
     environment["TMPDIR"] = str(TEMPORARY)
     return subprocess.run(
-        [str(ROOT / "scripts/up"), *arguments], env=environment, capture_output=True, text=True, check=False
+        [str(ROOT / "scripts/up"), "--native", *arguments], env=environment, capture_output=True, text=True, check=False
     )
 
 
@@ -102,8 +102,7 @@ def test_the_second_request_streams_a_wav(pasted):
 
 def test_the_third_request_recognises_what_the_first_made(pasted):
     _, output = pasted
-    choice = json.loads(output)["choices"][0]
-    verdict = judge_transcript(choice["message"]["content"], choice["finish_reason"])
+    verdict = judge_transcript(json.loads(output)["text"], "stop")
     assert verdict.ok, str(verdict)
 
 
@@ -136,8 +135,8 @@ def test_the_configuration_and_its_checksum_are_printed(stack):
 def test_the_readme_shows_the_same_first_request(stack):
     ports, result = stack
     readme = (ROOT / "README.md").read_text()
-    shown = readme[readme.index("curl -sf") :].partition("```")[0]
-    printed = result.stdout[result.stdout.index("curl -sf") :].partition("\n\n")[0]
+    shown = readme[readme.index("curl -sS") :].partition("```")[0]
+    printed = result.stdout[result.stdout.index("curl -sS") :].partition("\n\n")[0]
     assert shown.split() == printed.replace(f":{ports[1]}/", ":8000/").split()
 
 

@@ -15,7 +15,16 @@ from gateway_process import KEY, GatewayProcess
 SPEECH = ("qwen3-tts-customvoice-synthetic", "cpu")
 RECOGNITION = ("step-audio-2-mini-synthetic", "speech-cpu")
 # Before the engines are up; then with them; at last what ends one.
-ORDER = ("test_environment", "test_starting", "test_openai_sdk", "test_passing_through", "test_frozen", "test_ending")
+ORDER = (
+    "test_environment",
+    "test_starting",
+    "test_openai_python",
+    "test_openai_python_async",
+    "test_sound",
+    "test_passing_through",
+    "test_frozen",
+    "test_ending",
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,6 +1,7 @@
 """What real engines say comes through unchanged, and what they must not be asked stays closed."""
 
 import itertools
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -31,11 +32,10 @@ def direct(stack):
 
 
 def test_the_same_bytes_as_from_the_engine(client, direct):
-    plain = [each.speech(TEXT, voice="ryan", seed=3) for each in (client, direct)]
-    assert plain[0].body == plain[1].body
-    assert plain[0].content_type == plain[1].content_type
     streamed = [each.speech_stream(TEXT, voice="ryan", seed=3) for each in (client, direct)]
     assert streamed[0].body == streamed[1].body
+    assert streamed[0].content_type == streamed[1].content_type
+    assert client.speech(TEXT, fmt="wav", voice="ryan", seed=3).body[44:] == streamed[0].body
     events = [each.speech_stream(TEXT, voice="ryan", seed=3, sse=True) for each in (client, direct)]
     assert events[0].body == events[1].body == streamed[0].body
     assert events[0].usage == events[1].usage
@@ -75,7 +75,7 @@ def test_voices_are_the_engines(gateway, direct):
         ("POST", "/v1/omni/sleep"),
         ("POST", "/v1/omni/wakeup"),
         ("POST", "/tokenize"),
-        ("GET", "/metrics"),
+        ("POST", "/metrics"),
         ("GET", "/openapi.json"),
         ("POST", "/v1/completions"),
         ("POST", "/v1/audio/voices"),
@@ -103,6 +103,14 @@ def test_both_models_at_once(gateway):
         for answer in spoken:
             assert judge_speech(answer.result().body, fmt="wav", text=TEXT).ok
         assert len({answer.result().text for answer in heard}) == 1
+
+
+def test_the_metrics_are_the_gateways_own(gateway):
+    page = gateway.http.get("/metrics").text
+    assert f'firstword_audio_seconds_total{{kind="speech",model="{MODEL}"}}' in page
+    assert f'firstword_first_audio_seconds_count{{kind="speech",model="{MODEL}"}}' in page
+    assert len(re.findall(r'^firstword_upstream_state\{.*state="ready".*\} 1\.0$', page, re.MULTILINE)) == 2
+    assert "vllm" not in page
 
 
 def test_every_request_has_one_line_and_none_tells_what_was_said(gateway):

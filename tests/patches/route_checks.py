@@ -50,7 +50,10 @@ def bodies() -> dict[str, Any]:
     """Return how the routes that take JSON answer to what is no object."""
     app = _app()
     paths = ("/v1/chat/completions", "/v1/audio/speech", "/v1/audio/speech/batch")
-    return {path: [_answer(app, path, body).status_code for body in ([1], "x", 5, None)] for path in paths}
+    return {
+        path: [_answer(app, path, body).status_code for body in ([1], "x", 5, None, {"structured_outputs": 2})]
+        for path in paths
+    }
 
 
 def batch() -> dict[str, Any]:

@@ -39,7 +39,7 @@ def _ask(**fields: Any) -> Any:
 
     server, passed = _server()
     try:
-        asyncio.run(server._prepare_speech_generation(OpenAICreateSpeechRequest(input="Hello.", **fields)))
+        asyncio.run(server._prepare_speech_generation(OpenAICreateSpeechRequest(**{"input": "Hello.", **fields})))
     except ValueError as error:
         return str(error)
     return passed[0].max_tokens
@@ -55,6 +55,7 @@ def fields() -> dict[str, Any]:
         "max_new_tokens": _ask(max_new_tokens=30),
         "max_tokens": _ask(max_tokens=31),
         "no token": _ask(max_new_tokens=0),
+        "half a pair": _ask(input="ab\ud800"),
         "default voice": _ask(voice="default"),
         "OpenAI's voice": _ask(voice="Alloy"),
         "unknown voice": str(_ask(voice="nobody")).partition(" Supported")[0],
@@ -106,7 +107,12 @@ def chat_fields() -> dict[str, Any]:
         "penalty": _chat(repetition_penalty=1.5, min_p=0.1),
         "OpenAI's defaults": _chat(n=1, logprobs=False, response_format={"type": "text"}, logit_bias={}),
         "several": _chat(
-            n=2, logprobs=True, top_logprobs=3, logit_bias={"7": 1}, response_format={"type": "json_object"}
+            n=2,
+            logprobs=True,
+            top_logprobs=3,
+            logit_bias={"7": 1},
+            response_format={"type": "json_object"},
+            truncate_prompt_tokens=5,
         ),
         "none": _chat(n=0),
     }

@@ -246,6 +246,37 @@ def gauges() -> dict[str, Any]:
     return facts | {"none runs": _gauges()}
 
 
+def rest() -> dict[str, Any]:
+    """Let the orchestrator take a stage's last word, that two requests run, before and after both are aborted."""
+    import asyncio
+
+    from vllm.v1.metrics.stats import SchedulerStats
+    from vllm_omni.engine.orchestrator import Orchestrator
+
+    told = [SimpleNamespace(scheduler_stats=SchedulerStats(num_running_reqs=2), outputs=[])]
+    pool = mock.MagicMock(stage_type="llm", **{"available_replica_ids.return_value": [0]})
+    pool.poll_llm_raw_output = mock.AsyncMock(side_effect=lambda *_, **__: told.pop() if told else None)
+    pool.process_llm_raw_outputs = mock.AsyncMock(return_value=[])
+    loop = Orchestrator.__new__(Orchestrator)
+    loop.num_stages, loop.stage_pools, loop.request_states = 1, [pool], dict.fromkeys(("one", "two"))
+    loop._stat_logger, loop._stage_replica_to_engine_idx, loop._orch_monitor = mock.Mock(), {(0, 0): 7}, mock.Mock()
+    loop._handle_kv_ready_raw_outputs = mock.AsyncMock()
+    loop._shutdown_event = asyncio.Event()
+    running: list[list[int]] = []
+
+    async def watch() -> None:
+        task = asyncio.create_task(loop._orchestration_loop())
+        for _ in range(2):
+            await asyncio.sleep(0.1)
+            running.append([call.args[0].num_running_reqs for call in loop._stat_logger.record.call_args_list])
+            loop.request_states = {}
+        loop._shutdown_event.set()
+        await task
+
+    asyncio.run(watch())
+    return {"with requests": running[0], "without": running[1]}
+
+
 def _gauges() -> list[float | None]:
     from prometheus_client import REGISTRY
 

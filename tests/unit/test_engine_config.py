@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import yaml
 
 from firstword import paths
 from firstword.engine import config as configs
-from firstword.engine.config import schema
+from firstword.engine.config import schema, settings_yaml
 from firstword.errors import Exit, FirstwordError
 
 SHIPPED = {
@@ -165,7 +166,7 @@ def test_what_breaks_the_model_is_refused(tmp_path: Path, family: str, shape: st
         ("async_chunk: true\nasync_chunk: false\n", "'async_chunk' stands twice"),
         ("", "is empty"),
         ("- a\n", "the file"),
-        ("!!python/object/apply:os.system ['true']\n", "not YAML"),
+        ("!!python/object/apply:os.system ['true']\n", "no setting at line 1"),
     ],
 )
 def test_a_file_that_is_no_config(tmp_path: Path, text: str, words: str) -> None:
@@ -207,3 +208,71 @@ def test_figures_in_comments_follow_from_the_settings(family: str, shape: str) -
 
 def test_configs_live_where_paths_says() -> None:
     assert configs.load("qwen3-tts", "cpu").path.is_relative_to(paths.root() / "configs")
+
+
+BASE = "base: &base {a: 1, b: 2}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("? [a, b]\n: 1\n", "a key that is no text"),
+        ("? {a: b}\n: 1\n", "a key that is no text"),
+        ("1: a\n", "the key 1 in the file is no text"),
+        ("on: a\n", "the key True in the file is no text"),
+        ("a: 2024-99-99\n", "'2024-99-99' is no timestamp"),
+        ("a: {b: [2024-01-01]}\n", "a.b[0] is a date"),
+        ("a: !!binary aGk=\n", "a is a bytes"),
+        ("a: !!set {b}\n", "a is a set"),
+        ("a: !!bool maybe\n", "'maybe' is no bool"),
+        ("a: !!int ''\n", "'' is no int"),
+        ("a: !!timestamp noon\n", "'noon' is no timestamp"),
+        ("[" * 3000, "nested deeper than 50 levels"),
+        ("{a: " * 3000, "nested deeper than 50 levels"),
+        (f"a: {'1' * 5000}\n", "is no int"),
+        (f"a: 0x{'f' * 9000}\n", "a is a number of more than 63 bits"),
+        ("a: [0, .nan]\n", "a[1] is nan"),
+        ("a: .inf\n", "a is inf"),
+        ("a: &a [*a]\n", "recursive"),
+        ("a: &a [1]\nb: &b [" + "*a, " * 999 + "*a]\nc: [" + "*b, " * 99 + "*b]\n", "more than 20000 values"),
+        ("a: \x07\n", "unacceptable character"),
+        ("a: 1\n---\nb: 2\n", "another document"),
+        ("<<: 3\n", "expected a mapping"),
+        (BASE + "c:\n  <<: *base\n  a: 3\n  a: 4\n", "the key 'a' stands twice"),
+    ],
+)
+def test_what_is_no_plain_setting_is_refused_in_one_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "cpu.yaml"
+    path.write_text(text)
+    started = time.monotonic()
+    cause = refused(path, "qwen3-tts").cause
+    assert words in cause
+    assert "\n" not in cause
+    assert len(cause) < 1000
+    assert time.monotonic() - started < 10
+
+
+def test_a_merge_key_is_read_as_vllm_omni_reads_it(tmp_path: Path) -> None:
+    from vllm_omni.config.yaml_util import load_yaml_config
+
+    path = tmp_path / "x.yaml"
+    path.write_text(BASE + "c:\n  <<: *base\n  a: 3\n")
+    settings = settings_yaml.parse(path.read_text())
+    assert settings["c"] == {"a": 3, "b": 2}
+    assert load_yaml_config(path) == settings
+
+
+@pytest.mark.parametrize("devices", ["\u0663", "0\n", "0,", "1" * 5000, "0,\u0661"])
+def test_devices_are_few_plain_digits(tmp_path: Path, devices: str) -> None:
+    path = edited(tmp_path, "qwen3-tts", "cpu", lambda s: s["stages"][0].update(devices=devices))
+    cause = refused(path, "qwen3-tts").cause
+    assert "stages[0].devices" in cause
+    assert len(cause) < 1000
+
+
+def test_a_checkout_without_configs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "configs").mkdir()
+    monkeypatch.setenv("FIRSTWORD_ROOT", str(tmp_path))
+    with pytest.raises(FirstwordError, match=r"no deploy config lies in .*configs/engines/qwen3-tts") as caught:
+        configs.load("qwen3-tts", "cpu")
+    assert "restore that folder" in caught.value.mend

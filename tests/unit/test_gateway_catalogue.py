@@ -71,7 +71,13 @@ def broken(tmp_path):
         (lambda entry, _: entry["voices"].update({"../x": {"name": "X", "languages": ["en"]}}), "../x"),
         (lambda entry, _: entry.update(openai_voices={"alloy": "nobody"}), "alloy is mapped to nobody"),
         (lambda entry, _: entry.update(openai_voices={"vivian": "vivian"}), "openai_voices.vivian"),
+        (lambda entry, _: entry.update(tasks=["dance"]), "tasks.0"),
+        (lambda entry, _: entry.update(speech_fields=["colour"]), "speech_fields.0"),
         (lambda _, document: document["models"].update({"a b": {}}), "a b"),
+        (lambda _, document: document["aliases"].update({"tts-2": ["nobody"]}), "tts-2 is an alias of nobody"),
+        (lambda _, document: document["aliases"].update({"tts-2": []}), "aliases.tts-2"),
+        (lambda _, document: document["aliases"].update({CUSTOM_VOICE: [CUSTOM_VOICE]}), "is an alias and a model"),
+        (lambda _, document: document["language_names"].pop("es"), "es, a language of"),
         (lambda _, document: document.pop("models"), "models: Field required"),
     ],
 )
@@ -79,11 +85,39 @@ def test_a_mistake_is_named(broken, change, named):
     assert named in broken(change)
 
 
+def test_openais_names_are_all_there(shipped):
+    for name, entry in shipped.models.items():
+        if entry.kind == "custom_voice":
+            assert len(entry.openai_voices) == 13, name
+    speaking, listening = ("tts-1", "tts-1-hd", "gpt-4o-mini-tts"), ("whisper-1", "gpt-4o-transcribe")
+    for alias in (*speaking, *listening, "gpt-4o-mini-transcribe"):
+        tasks = {shipped.models[model].tasks for model in shipped.aliases[alias]}
+        assert all(("speech" if alias in speaking else "transcription") in each for each in tasks)
+
+
+@pytest.mark.parametrize(
+    ("name", "alias", "language"),
+    [
+        ("tts-1", "tts-1", None),
+        ("tts-1-es", "tts-1", "es"),
+        ("tts-1-hd", "tts-1-hd", None),
+        ("tts-1-hd-zh", "tts-1-hd", "zh"),
+        ("whisper-1-ja", "whisper-1", "ja"),
+        ("whisper-1-es", None, None),
+        ("tts-1-", None, None),
+        ("tts-9", None, None),
+    ],
+)
+def test_an_alias_may_end_with_a_language(shipped, name, alias, language):
+    assert shipped.aliased(name) == (shipped.aliases.get(alias, ()), language)
+
+
 def test_openai_names_may_be_mapped(tmp_path):
     entry = {"family": "qwen3-tts", "kind": "custom_voice", "licence": "Apache-2.0", "languages": ["en"]}
+    entry["tasks"] = ["speech"]
     entry |= {"voices": {"ryan": {"name": "Ryan", "languages": ["en"]}}, "openai_voices": {"alloy": "ryan"}}
     path = tmp_path / "catalog.yaml"
-    path.write_text(yaml.safe_dump({"models": {"m": entry}}))
+    path.write_text(yaml.safe_dump({"models": {"m": entry}, "language_names": {"en": "English"}}))
     assert catalogue.load(path).models["m"].openai_voices == {"alloy": "ryan"}
 
 

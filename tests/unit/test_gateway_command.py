@@ -95,13 +95,14 @@ def test_a_stream_in_flight_ends_before_the_process_does(start, engine):
 
     def script(handler, body):
         handler.send_response(200)
-        handler.send_header("content-length", "6")
         handler.end_headers()
-        handler.wfile.write(b"one")
+        handler.close_connection = True
+        handler.wfile.write(b'data: {"type": "speech.audio.delta", "audio": "b25lIQ=="}\n\n')
         handler.wfile.flush()
         asked.set()
         time.sleep(1)
-        handler.wfile.write(b"two")
+        handler.wfile.write(b'data: {"type": "speech.audio.delta", "audio": "dHdvIQ=="}\n\n')
+        handler.wfile.write(b'data: {"type": "speech.audio.done"}\n\n')
 
     process = start()
     url, _ = listening(process)
@@ -109,10 +110,11 @@ def test_a_stream_in_flight_ends_before_the_process_does(start, engine):
         while client.get("/ready").status_code != 200:
             time.sleep(0.05)
         engine.script = script
-        with client.stream("POST", "/v1/audio/speech", json={"model": MODEL}) as answer:
+        body = {"model": MODEL, "input": "Hello.", "response_format": "pcm"}
+        with client.stream("POST", "/v1/audio/speech", json=body) as answer:
             assert asked.wait(10)
             process.send_signal(signal.SIGTERM)
-            assert answer.read() == b"onetwo"
+            assert answer.read() == b"one!two!"
     assert process.wait(20) == 0
 
 

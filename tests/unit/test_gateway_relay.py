@@ -1,7 +1,9 @@
-"""Passing an engine's answer through, and every way in which it can go wrong. The engine is scripted: faults only."""
+"""Passing an engine's answer through, and every way in which it can go wrong. The engine is scripted: faults only.
+
+A chat in text is what passes through byte for byte.
+"""
 
 import json
-import select
 import socket
 import threading
 import time
@@ -11,12 +13,11 @@ import openai
 import pytest
 
 from fake_engine import FakeEngine
-from gateway_kit import running
+from gateway_kit import chunk, cut, head, left, running
 
-SPEECH = "/v1/audio/speech"
 CHAT = "/v1/chat/completions"
-MODEL = "qwen3-tts-customvoice-synthetic"
-BODY = {"model": MODEL, "input": "Hello.", "response_format": "pcm"}
+MODEL = "step-audio-2-mini-synthetic"
+BODY = {"model": MODEL, "messages": [], "modalities": ["text"]}
 
 
 @pytest.fixture(scope="module")
@@ -41,25 +42,6 @@ def gateway(stack):
     return stack[1]
 
 
-def head(handler, kind="audio/pcm", status=200, **headers):
-    handler.send_response(status)
-    handler.send_header("content-type", kind)
-    for name, value in headers.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.end_headers()
-
-
-def chunk(handler, data):
-    handler.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-    handler.wfile.flush()
-
-
-def cut(handler):
-    """Close the connection as a process that dies does."""
-    handler.close_connection = True
-    handler.connection.shutdown(socket.SHUT_RDWR)
-
-
 def events(*pieces, then_cut=True):
     def script(handler, body):
         head(handler, "text/event-stream; charset=utf-8", transfer_encoding="chunked")
@@ -76,7 +58,7 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
     def script(handler, body):
         # The voice is UTF-8, as an engine sends what is not Latin; it arrives as the same bytes.
         told = {"X-Sample-Rate": "24000", "X-Voice": "声".encode().decode("latin-1")}
-        head(handler, transfer_encoding="chunked", Server="secret", Set_Cookie="a=b", **told)
+        head(handler, "audio/pcm", transfer_encoding="chunked", Server="secret", Set_Cookie="a=b", **told)
         for piece in (b"one", b"two"):
             chunk(handler, piece)
             assert go_on.wait(10)
@@ -84,7 +66,7 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
         chunk(handler, b"")
 
     engine.script = script
-    with gateway.http.stream("POST", SPEECH, json=BODY, headers={"x-request-id": "whole"}) as answer:
+    with gateway.http.stream("POST", CHAT, json=BODY, headers={"x-request-id": "whole"}) as answer:
         pieces = answer.iter_raw()
         for piece in (b"one", b"two"):  # each is had before the engine makes the next
             assert next(pieces) == piece
@@ -98,9 +80,13 @@ def test_bytes_come_as_the_engine_sends_them(engine, gateway):
 
 
 def test_what_the_engine_gets(engine, gateway):
-    raw = b'{"model":  "' + MODEL.encode() + b'", "input": "\\u00e9", "response_format": "wav", "seed": 1e2}'
+    raw = (
+        b'{"model":  "'
+        + MODEL.encode()
+        + b'", "messages": [ ], "modalities": ["text"], "user": "\\u00e9", "seed": 1e2}'
+    )
     headers = {"content-type": "application/json", "authorization": "Bearer x", "cookie": "a=b", "x-evil": "1"}
-    gateway.http.post(SPEECH, content=raw, headers=headers)
+    gateway.http.post(CHAT, content=raw, headers=headers)
     sent = {name.lower(): value for name, value in engine.headers[-1].items()}
     assert sent["content-type"] == "application/json"
     assert sent["content-length"] == str(len(raw))
@@ -115,7 +101,7 @@ def test_a_stream_that_breaks_never_ends_as_complete(engine, gateway):
         cut(handler)
 
     engine.script = script
-    with gateway.http.stream("POST", SPEECH, json=BODY, headers={"x-request-id": "half"}) as answer:
+    with gateway.http.stream("POST", CHAT, json=BODY, headers={"x-request-id": "half"}) as answer:
         pieces = answer.iter_raw()
         assert next(pieces) == b"half"
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
@@ -132,7 +118,7 @@ def test_a_plain_answer_that_breaks_is_shorter_than_it_said(engine, gateway):
 
     engine.script = script
     with pytest.raises(httpx.RemoteProtocolError):
-        gateway.http.post(SPEECH, json=BODY)
+        gateway.http.post(CHAT, json=BODY)
 
 
 def test_a_stream_in_which_nothing_comes_any_more_breaks(engine, gateway):
@@ -145,7 +131,7 @@ def test_a_stream_in_which_nothing_comes_any_more_breaks(engine, gateway):
 
     engine.script = script
     try:
-        with gateway.http.stream("POST", SPEECH, json=BODY) as answer, pytest.raises(httpx.RemoteProtocolError):
+        with gateway.http.stream("POST", CHAT, json=BODY) as answer, pytest.raises(httpx.RemoteProtocolError):
             list(answer.iter_raw())
     finally:
         over.set()
@@ -187,19 +173,13 @@ def test_the_openai_sdk_raises_for_events_that_break(engine, gateway):
     assert got == ["one"]
 
 
-def left(handler, seconds=5):
-    """Return whether the gateway closes its side of the connection in time."""
-    readable, _, _ = select.select([handler.connection], [], [], seconds)
-    return bool(readable) and handler.connection.recv(1, socket.MSG_PEEK) == b""
-
-
 def leaves(gateway, request_id, *, after_bytes):
     """Ask, and close the connection before the answer or within it."""
     raw = json.dumps(BODY).encode()
     address = httpx.URL(gateway.url)
     with socket.create_connection((address.host, address.port)) as connection:
         connection.sendall(
-            f"POST {SPEECH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
+            f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
             + f"x-request-id: {request_id}\r\ncontent-length: {len(raw)}\r\n\r\n".encode()
             + raw
         )
@@ -235,7 +215,7 @@ def test_a_client_that_leaves_while_it_uploads(gateway):
     address = httpx.URL(gateway.url)
     with socket.create_connection((address.host, address.port)) as connection:
         connection.sendall(
-            f"POST {SPEECH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
+            f"POST {CHAT} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
             + b"x-request-id: upload\r\ncontent-length: 99\r\n\r\n{"
         )
         time.sleep(0.1)
@@ -280,7 +260,7 @@ def test_an_engines_error_keeps_its_status_and_gets_openais_shape(engine, gatewa
         handler.wfile.write(data)
 
     engine.script = script
-    answer = gateway.http.post(SPEECH, json=BODY)
+    answer = gateway.http.post(CHAT, json=BODY)
     assert answer.status_code == status
     kind = "server_error" if status >= 500 else "invalid_request_error"
     assert answer.json() == {"error": {"message": message, "type": kind, "param": param, "code": code}}
@@ -291,7 +271,7 @@ def test_the_openai_sdk_reads_an_engines_error(engine, gateway):
     try:
         client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="none", max_retries=0)
         with client, pytest.raises(openai.BadRequestError, match="it broke") as caught:
-            client.audio.speech.create(model=MODEL, voice="ryan", input="Hello.")
+            client.chat.completions.create(model=MODEL, messages=[])
         assert caught.value.type == "invalid_request_error"
     finally:
         engine.error = 0
@@ -299,21 +279,21 @@ def test_the_openai_sdk_reads_an_engines_error(engine, gateway):
 
 def test_a_redirect_is_not_followed(engine, gateway):
     engine.script = lambda handler, body: head(handler, status=307, location="/v1/omni/sleep", content_length="0")
-    answer = gateway.http.post(SPEECH, json=BODY)
+    answer = gateway.http.post(CHAT, json=BODY)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "bad_upstream")
     assert "/v1/omni/sleep" not in engine.asked
 
 
 def test_an_engine_that_breaks_before_it_answers(engine, gateway):
     engine.script = lambda handler, body: cut(handler)
-    answer = gateway.http.post(SPEECH, json=BODY)
+    answer = gateway.http.post(CHAT, json=BODY)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_broke")
     assert gateway.wait()["models"][MODEL]["cause"]  # the last cause stays, though it is ready again
 
 
 def test_an_engine_that_sends_nothing(engine, gateway):
     engine.script = lambda handler, body: left(handler)
-    answer = gateway.http.post(SPEECH, json=BODY)
+    answer = gateway.http.post(CHAT, json=BODY)
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "upstream_timeout")
     assert "1 s" in answer.json()["error"]["message"]
 
@@ -323,7 +303,7 @@ def test_an_engine_that_has_gone_is_not_ready_from_its_first_refusal_on(tmp_path
     with FakeEngine(MODEL) as engine, running(engine.url, ready_interval=30) as gateway:
         gateway.wait()
         engine.__exit__()
-        answer = gateway.http.post(SPEECH, json=BODY)
+        answer = gateway.http.post(CHAT, json=BODY)
         assert answer.status_code == 503
         error = answer.json()["error"]
         assert error["code"] == "model_not_ready"
@@ -354,7 +334,7 @@ def test_stopping_lets_streams_end_for_a_while(tmp_path, monkeypatch, wait):
 
     def ask(url):
         try:
-            with httpx.stream("POST", url + SPEECH, json=BODY, timeout=20, trust_env=False) as answer:
+            with httpx.stream("POST", url + CHAT, json=BODY, timeout=20, trust_env=False) as answer:
                 got.extend(answer.iter_raw())
         except httpx.HTTPError as error:
             failed.append(error)

@@ -47,8 +47,9 @@ def test_requests_go_by_their_model(gateway, engines):
     qwen, step = engines
     qwen.bodies.clear()
     step.bodies.clear()
-    body = {"model": QWEN, "input": "Hello.", "response_format": "wav", "seed": 3, "unknown": {"x": [1]}}
+    body = {"model": QWEN, "input": "Hello.", "response_format": "wav", "seed": 3, "extra_params": {"top_k": 1}}
     assert gateway.http.post(SPEECH, json=body).status_code == 200
+    body |= {"response_format": "pcm", "stream_format": "sse"}
     message = {"model": STEP, "messages": [], "modalities": ["text"]}
     assert gateway.http.post(CHAT, json=message).json()["choices"][0]["message"]["content"] == step.text
     assert (qwen.bodies, step.bodies) == ([body], [message])
@@ -111,13 +112,13 @@ def test_an_uploaded_voice_has_the_models_languages(gateway, engines):
         "/v1",
         "/v1/audio/speech/",
         "/v1/audio/speech/batch",
-        "/v1/audio/transcriptions",
+        "/v1/audio/transcriptions/",
         "/v1/omni/sleep",
         "/v1/omni/wakeup",
         "/sleep",
         "/tokenize",
         "/start_profile",
-        "/metrics",
+        "/metrics/",
         "/docs",
         "/openapi.json",
         "/v1//audio/speech",
@@ -195,7 +196,18 @@ def guarded(engines, tmp_path_factory):
 
 @pytest.mark.parametrize(
     "path",
-    ["/v1/models", "/v1/audio/voices", "/nowhere", SPEECH, "/", "/healthz", "/health/", "/ready/x", "/v1/health"],
+    [
+        "/v1/models",
+        "/v1/audio/voices",
+        "/nowhere",
+        "/metrics",
+        SPEECH,
+        "/",
+        "/healthz",
+        "/health/",
+        "/ready/x",
+        "/v1/health",
+    ],
 )
 def test_without_a_key_everything_but_health_is_closed(guarded, path):
     for header, code in (

@@ -2,6 +2,7 @@
 
 import pytest
 
+from firstword import paths
 from firstword.errors import Exit, FirstwordError
 from firstword.gateway import settings
 
@@ -112,3 +113,18 @@ def test_the_help_lists_every_setting():
 
     for name in settings.Settings.model_fields:
         assert f"FIRSTWORD_{name.upper()}" in command.__doc__
+
+
+def test_compose_passes_the_limits_and_its_example_tells_their_defaults():
+    root = paths.root()
+    lines = (root / ".env.example").read_text().splitlines()
+    told = dict(line.split("=", 1) for line in lines if line.startswith("FIRSTWORD_"))
+    compose = (root / "compose.yaml").read_text()
+    limits = ("limit", "timeout", "deadline", "memory", "characters", "concurrency", "queue", "pieces", "decoders")
+    own = ("ready_timeout", "stop_timeout")  # the container's own health and stop period set these
+    names = [name for name in settings.Settings.model_fields if name.rpartition("_")[2] in limits and name not in own]
+    assert len(names) == 13
+    for name in names:
+        variable, default = f"FIRSTWORD_{name.upper()}", settings.Settings.model_fields[name].default
+        assert float(told[variable]) == default
+        assert f"      {variable}: ${{{variable}:-{told[variable]}}}\n" in compose

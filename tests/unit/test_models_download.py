@@ -189,7 +189,11 @@ def test_a_path_that_leaves_the_folder_is_refused(hub: LoopbackHub, path: str) -
 
 
 def test_offline_never_touches_the_network(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "was never downloaded" in failure(offline=True).cause
+    error = failure(offline=True)
+    assert error.cause.endswith(f"was never downloaded ({models.models_folder() / NAME})")  # nobody forbade anything
+    assert error.mend == f"firstword models download {NAME}"
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "1")
+    assert f"env -u TRANSFORMERS_OFFLINE firstword models download {NAME}" in failure().mend
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     error = failure()
     assert error.code is Exit.CHECKPOINT_INCOMPLETE

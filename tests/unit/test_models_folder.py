@@ -1,5 +1,6 @@
 """A checkpoint folder that the user names: recognised, whole, and without unknown Python."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -8,8 +9,12 @@ import pytest
 from models_kit import CODE, safetensors, tiny_files
 
 import firstword
+from firstword.cli import main
 from firstword.engine import models
 from firstword.engine.models import catalog, checkpoint, code, digests
+from firstword.engine.preflight import Context
+from firstword.engine.preflight import command as preflight_command
+from firstword.engine.preflight.model import model_files
 from firstword.errors import Exit, FirstwordError
 
 
@@ -194,3 +199,54 @@ def test_the_catalogue_knows_what_synthetic_makes() -> None:
         family, kind = catalog.SYNTHETIC[name]
         assert module.endswith(family.replace("-", "_"))
         assert arguments in ((), (kind,))
+
+
+def made(folder: Path) -> Path:
+    """Return a folder that says it is a synthetic checkpoint, with its checksums."""
+    qwen3_tts(folder, "custom_voice")
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    sums = {name: digests.digest(path).sha256 for name, path in files.items()}
+    mark = {"name": "qwen3-tts-customvoice-synthetic", "seed": 0, "recipe": "x", "files": sums}
+    (folder / "firstword-synthetic.json").write_text(json.dumps(mark))
+    return folder
+
+
+def overwrite(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(-10, 2)
+        opened.write(b"ABCD")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "speech_tokenizer/model.safetensors"])
+def test_a_synthetic_checkpoint_that_changed_is_found_when_all_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = made(tmp_path / "made")
+    assert main(["models", "verify", "--full", str(folder)]) == Exit.OK
+    overwrite(folder / name)
+    assert main(["models", "verify", str(folder)]) == Exit.OK  # quick: judged by headers
+    capsys.readouterr()
+    assert main(["models", "verify", "--full", str(folder)]) == Exit.CHECKSUM
+    out = capsys.readouterr().out
+    assert f"is not as it was made: {name} has another SHA-256" in out
+    assert f"synthetic qwen3-tts-customvoice-synthetic {folder}" in out
+
+
+def test_preflight_reads_a_synthetic_checkpoint_when_deep(tmp_path: Path) -> None:
+    folder = made(tmp_path / "made")
+    overwrite(folder / "model.safetensors")
+    path, family, manifest = preflight_command.locate(str(folder))
+    asked = Context("cpu", family, path, manifest=manifest, deep=True)
+    causes = [finding.cause for finding in model_files(asked) if finding.code == Exit.CHECKSUM]
+    assert causes == ["model.safetensors is not that of the checkpoint as it was made: its SHA-256 differs"]
+    assert not [f for f in model_files(dataclasses.replace(asked, deep=False)) if f.code == Exit.CHECKSUM]
+
+
+@pytest.mark.parametrize("files", [None, [], {}, {"a": 1}, {"../a": "0" * 64}, {"a": "x"}], ids=str)
+def test_a_damaged_list_of_what_was_made(tmp_path: Path, files: object) -> None:
+    folder = made(tmp_path / "made")
+    mark = folder / "firstword-synthetic.json"
+    mark.write_text(json.dumps({"files": files}) if files is not None else "{")
+    with pytest.raises(FirstwordError, match=r"firstword-synthetic.json is damaged") as caught:
+        models.resolve(folder, full=True)
+    assert caught.value.code is Exit.CHECKSUM

@@ -1,12 +1,16 @@
 """The shipped locks: whole, consistent with one another, and what the catalogue and the documents say."""
 
 import re
+import shutil
 
 import pytest
 
+from firstword import paths
+from firstword.cli import main
 from firstword.engine import config as configs
 from firstword.engine import models
 from firstword.engine.models import catalog, checkpoint, locks, tables
+from firstword.engine.preflight import command
 from firstword.errors import Exit, FirstwordError
 
 NAMES = [
@@ -110,3 +114,49 @@ def test_a_table_that_is_out_of_date_is_rewritten() -> None:
     assert "old" not in filled
     assert filled.startswith("a\n")
     assert filled.endswith("<!-- end -->\nb\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (r"^revision.*", 'revision = "main"', "its revision is 'main'"),
+        (r"^complete.*", 'complete = "no"', "its complete is 'no', no bool"),
+        (r"^family.*\n", "", "it has no family"),
+        (r"^repository.*", 'repository = "x"', "its repository is 'x'"),
+        (r"^size.*", 'size = "9"', "its size is '9', no int"),
+        (r"^size.*", "size = true", "of True bytes"),
+        (r"^path.*", 'path = "../x"', "'../x'"),
+        (r"^path.*", 'path = "x"', "a file stands twice"),
+        (r"^sha256.*", 'sha256 = "x"', "its sha256 is 'x'"),
+        (r"^layers.*", 'layers = "x"', "its layers is 'x', no int"),
+        (r"\A", "a = [", "Invalid"),
+        (r"\A", "a = " + "[" * 3000, "nested"),
+        (r"\A", "\udcff", "decode"),
+    ],
+)
+def test_a_damaged_lock_is_told_in_one_line_and_stops_no_other_model(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], old: str, new: str, words: str
+) -> None:
+    folder = tmp_path / "configs/models"
+    shutil.copytree(paths.root() / "configs/models", folder)
+    file = folder / "step-audio-2-mini.lock"
+    text = re.sub(old, new.replace("\\", r"\\"), file.read_text(), flags=re.MULTILINE)
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    monkeypatch.setenv("FIRSTWORD_ROOT", str(tmp_path))
+    assert main(["models", "list"]) == Exit.CONFIG
+    cause, mend = capsys.readouterr().err.splitlines()
+    assert f"{file} is no lock of a model: " in cause
+    assert words in cause
+    assert "mend: restore it" in mend
+    assert models.get("qwen3-tts-0.6b-base").lock is not None
+    with pytest.raises(FirstwordError, match="no model is called 'nosuch'"):
+        models.resolve("nosuch")
+
+
+@pytest.mark.parametrize("name", ["", "~nobody-at-all/x", "x" * 300, "a\0b", "no/such/folder"])
+def test_what_is_neither_a_name_nor_a_folder(name: str) -> None:
+    for ask in (models.resolve, models.describe, command.locate):
+        with pytest.raises(FirstwordError, match="no model is called") as caught:
+            ask(name)
+        assert caught.value.code is Exit.MODEL_UNKNOWN
+        assert len(caught.value.cause) < 200

@@ -207,7 +207,7 @@ def up_arguments():
 
     parser = argparse.ArgumentParser()
     up.add_arguments(parser)
-    return parser.parse_args([])
+    return parser.parse_args(["--native"])
 
 
 def test_the_environment_is_made_again_when_what_it_is_made_from_changes(home, monkeypatch):
@@ -249,7 +249,8 @@ def imported(file: Path) -> list[str]:
 def test_native_and_its_foundations_need_only_the_standard_library():
     """They run before any environment exists."""
     package = ROOT / "src/firstword"
-    files = [package / "__init__.py", package / "errors.py", package / "paths.py", *(package / "native").glob("*.py")]
+    foundations = ("__init__", "errors", "paths", "documents", "commands", "ending")
+    files = [*(package / f"{name}.py" for name in foundations), *(package / "native").glob("*.py")]
     own = ("firstword.errors", "firstword.paths", "firstword.native")
     for file in files:
         for name in imported(file):
@@ -295,3 +296,27 @@ def test_status_finds_what_runs_on_other_ports(home, monkeypatch, capsys):
         f"{up.RECOGNITION}  http://127.0.0.1:9002  ready",
     ]
     assert code == Exit.OK
+
+
+def test_a_command_that_is_interrupted_cleans_up_after_itself(tmp_path, monkeypatch):
+    child = (
+        "import pathlib, sys, time\nhalf = pathlib.Path(sys.argv[1])\nhalf.touch()\n"
+        "import signal; signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))\n"
+        "try: time.sleep(30)\nfinally: half.unlink()"
+    )
+    half = tmp_path / "half-made"
+    real, hit = subprocess.Popen.wait, []
+
+    def interrupted(self, timeout=None):
+        if not hit:
+            hit.append(True)
+            while not half.exists():
+                time.sleep(0.01)
+            time.sleep(0.3)
+            raise SystemExit(129)
+        return real(self, timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(SystemExit):
+        environments.run([sys.executable, "-c", child, str(half)])
+    assert not half.exists()

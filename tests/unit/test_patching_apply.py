@@ -6,8 +6,11 @@ import stat
 from pathlib import Path
 
 import pytest
+from no_override import no_override
 from patchbench import A1, A2, B2, FIRST, SECOND, A, Bench, make, patch_text
 
+from firstword import paths
+from firstword.cli import main
 from firstword.errors import Exit, FirstwordError
 from firstword.patching import Manifest, apply, manifest_path, verify
 from firstword.patching.diffs import render
@@ -71,6 +74,12 @@ def test_a_damaged_manifest_or_list_of_checksums(bench: Bench, text: str) -> Non
     refused(bench, "cannot read .*firstword-patches.json")
     (problem,) = verify(bench.site, bench.series())
     assert "cannot read" in problem.cause
+    removing, applying = problem.mend.split(" && ")  # and that mends it
+    assert removing == f"rm -r {manifest_path(bench.site)}"
+    assert applying == f"firstword patches apply --site-packages {bench.site}"
+    manifest_path(bench.site).unlink()
+    apply(bench.series(), bench.site)
+    assert verify(bench.site, bench.series()) == []
     bench.write("checksums.json", text)
     with pytest.raises(FirstwordError, match="not as refresh writes it"):
         bench.series()
@@ -270,8 +279,33 @@ def test_verify_names_what_differs(bench: Bench) -> None:
     bench.write(FIRST, (bench.root / FIRST).read_text().replace("a change", "another change"))
     assert verify(bench.site, bench.series())[0].cause.endswith(f"is of another series than {bench.root}")
     manifest_path(bench.site).write_text("{")
-    assert [p.cause for p in verify(bench.site, series)] == [f"cannot read {manifest_path(bench.site)}"]
+    (problem,) = verify(bench.site, series)
+    assert problem.cause.startswith(f"cannot read {manifest_path(bench.site)}: ")
 
 
 def _sha(text: str) -> str:
     return sha256(text.encode())
+
+
+def test_a_file_that_may_not_be_read(bench: Bench) -> None:
+    apply(bench.series(), bench.site)
+    (bench.site / "demo/a.py").chmod(0)
+    with no_override():
+        (problem,) = verify(bench.site, bench.series())
+    assert problem.cause == "demo/a.py cannot be read (Permission denied)"
+    assert problem.mend == f"let the user with id {os.geteuid()} read {bench.site / 'demo/a.py'}"
+
+
+def test_a_folder_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["patches", "verify", "--site-packages", str(tmp_path / "none")]) == Exit.USAGE
+    assert "there is no folder" in capsys.readouterr().err
+
+
+def test_the_list_tells_each_patch_in_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["patches", "list"]) == Exit.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) % 3 == 0
+    for name, subject, until in zip(*[iter(lines)] * 3, strict=True):
+        description = (paths.root() / "patches" / name).read_text().splitlines()[0]
+        assert f"Description: {subject.strip()}" == description
+        assert until.startswith("  until: ")

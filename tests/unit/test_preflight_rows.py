@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from preflight_checkpoints import qwen3_tts, step_audio_2
 
-from firstword import paths
+from firstword import commands, paths
 from firstword.engine.preflight import Context, FilePin, PreflightFailed, Probes, run_checks
 from firstword.engine.preflight.requiring import report
 from firstword.engine.preflight.survey import DISTRIBUTIONS, Survey
@@ -24,6 +24,7 @@ from firstword.engine.stock_failures.overlay import Change, Overlay, build
 from firstword.engine.stock_failures.rows import ROWS, Row
 from firstword.engine.stock_failures.shown import preflight
 from firstword.errors import Exit
+from firstword.patching import manifest_path
 
 ENGINES = paths.root() / "configs/engines"
 RECORD = document.read()["rows"]
@@ -150,6 +151,15 @@ def test_an_unpatched_environment_is_refused(tmp_path, context):
     assert finding.code is Exit.PATCHES
 
 
+def test_a_damaged_manifest_is_one_finding(tmp_path, context):
+    overlay = build(tmp_path / "environment", site_packages(), patched=True)
+    manifest = manifest_path(overlay.site_packages)
+    manifest.unlink()
+    manifest.write_text("{")
+    (finding,) = run_checks(context("step-audio-2", "speech-cpu", overlay))
+    assert finding.cause.startswith(f"cannot read {manifest}")
+
+
 def test_a_patched_file_that_changed_afterwards(tmp_path, context):
     path = "vllm_omni/model_executor/models/step_audio2/step_audio2_token2wav.py"
     change = Change(edit={path: lambda text: text + "\n# edited\n"})
@@ -216,7 +226,7 @@ def test_all_failures_are_said_at_once(tmp_path, context):
     ]
     failed = PreflightFailed(found)
     assert failed.code is Exit.PREFLIGHT
-    assert all(finding.cause in str(failed) and finding.mend in str(failed) for finding in found)
+    assert all(finding.cause in str(failed) and commands.typed(finding.mend) in str(failed) for finding in found)
     assert report(found).startswith("5 things would fail later")
 
 

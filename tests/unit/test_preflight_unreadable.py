@@ -6,12 +6,14 @@ import os
 import struct
 
 import pytest
+from no_override import no_override
 from preflight_checkpoints import onnx_file, qwen3_tts, step_audio_2
 
-from firstword import documents, paths
+from firstword import cli, documents, paths
 from firstword.engine import models
 from firstword.engine.models import checkpoint, code
 from firstword.engine.preflight import Context
+from firstword.engine.preflight.finding import told
 from firstword.engine.preflight.flow_yaml import read_flow_yaml
 from firstword.engine.preflight.model import model_files
 from firstword.errors import Exit, FirstwordError
@@ -181,3 +183,50 @@ def test_states(tmp_path):
     file.write_bytes(b"1")
     assert documents.state(file) is None
     assert documents.read_json(file) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "vocab.json", "speech_tokenizer", "speech_tokenizer/config.json"]
+)
+def test_what_may_not_be_read_is_named_with_who_may_not(qwen, name):
+    (qwen.model_dir / name).chmod(0)
+    with no_override():
+        found = list(model_files(qwen))
+    (qwen.model_dir / name).chmod(0o700)
+    assert len(found) == (3 if name == "speech_tokenizer" else 1)
+    for finding in found:
+        assert finding.code == Exit.CHECKPOINT_INCOMPLETE
+        assert f"{finding.subject} cannot be read (Permission denied)" in finding.cause
+        assert finding.mend == f"let the user with id {os.geteuid()} read {qwen.model_dir / finding.subject}"
+
+
+@pytest.mark.parametrize("name", ["token2wav/flow.pt", "token2wav/campplus.onnx", "token2wav/flow.yaml", "more.py"])
+def test_what_may_not_be_read_of_a_model_that_listens(step, name):
+    (step.model_dir / name).touch()
+    (step.model_dir / name).chmod(0)
+    with no_override():
+        (finding,) = model_files(step)
+        assert "cannot be read (Permission denied)" in finding.cause
+        with pytest.raises(FirstwordError, match="cannot be read"):
+            models.resolve(step.model_dir)
+
+
+@pytest.mark.parametrize("words", [["preflight"], ["models", "verify"], ["models", "verify", "--full"]], ids=" ".join)
+def test_a_checkpoint_in_a_folder_that_is_closed(capsys, tmp_path, qwen, words):
+    tmp_path.chmod(0)
+    with no_override():
+        code = cli.main([*words, str(qwen.model_dir)])
+    tmp_path.chmod(0o700)
+    assert code == Exit.NO_ACCESS
+    assert f"cannot use {qwen.model_dir}: Permission denied" in "".join(capsys.readouterr())
+
+
+def test_a_check_that_may_not_look_is_a_finding_and_a_defect_is_none():
+    def check(error):
+        yield "before"
+        raise error
+
+    before, refusal = told("model", check(PermissionError(13, "Permission denied", "/x")))
+    assert (before, refusal.subject, refusal.code) == ("before", "/x", Exit.NO_ACCESS)
+    with pytest.raises(OSError, match="odd"):
+        list(told("model", check(OSError("odd"))))

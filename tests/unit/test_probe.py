@@ -265,16 +265,17 @@ def dripping(head=b"Content-Length: 100000\r\n"):
         stop.set()
 
 
-def test_a_server_that_drips_is_given_up():
+def test_a_server_that_drips_is_given_up(monkeypatch):
     with dripping() as url:
-        with pytest.raises(TimedOutError, match=r"no whole answer to /health within 0\.3 s"):
+        with pytest.raises(TimedOutError, match=r"answer to /health within 0\.3 s"):
             plain.get(url, "/health", timeout=0.3)
-        with Client(url, timeout=0.1) as client, pytest.raises(TimedOutError, match="has not ended after 1 s"):
+        monkeypatch.setattr("firstword.acceptance.client.PATIENCE", 0.2)
+        with Client(url, timeout=5) as client, pytest.raises(TimedOutError, match="has not ended after 1 s"):
             client.models()
 
 
 def test_an_answer_that_declares_no_length_and_drips_is_not_taken_for_a_whole_one():
-    with dripping(head=b"") as url, pytest.raises(TimedOutError, match=r"no whole answer to /health within 0\.3 s"):
+    with dripping(head=b"") as url, pytest.raises(TimedOutError, match=r"answer to /health within 0\.3 s"):
         plain.get(url, "/health", timeout=0.3)
 
 

@@ -231,6 +231,23 @@ def test_two_probes_do_not_ask_at_once(engine, check, tmp_path):
         assert check().why == "another probe asks just now"
 
 
+def test_a_probe_that_asks_again_and_again_hides_no_stuck_engine(engine, check, tmp_path):
+    """The supervisor asks most of the time then; the container's health check must still fail, and say why."""
+    check()
+    age(tmp_path, 130)
+    engine.delay = 2
+    with pytest.raises(FirstwordError, match="no answer in time"):
+        check(timeout=0.3)
+    with memory.asking(tmp_path / "state.json"), pytest.raises(FirstwordError, match="no answer in time") as caught:
+        check()
+    assert caught.value.code == Exit.NOT_READY
+    engine.delay = 0
+    assert check().asked
+    age(tmp_path, 130)
+    with memory.asking(tmp_path / "state.json"):
+        assert check().why == "another probe asks just now"
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"engine": 5}', '{"engine": "pid 7 since 1.5"}'])
 def test_damaged_state_is_no_state(check, tmp_path, damage):
     (tmp_path / "state.json").write_text(damage)

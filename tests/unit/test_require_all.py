@@ -47,13 +47,19 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_was_not_run_fails_the_session(name, tmp_path):
+# With pytest-xdist; what is deselected its controller does not hear of.
+SIDE_BY_SIDE = [name for name, case in CASES.items() if not case[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [*((name, []) for name in CASES), *((name, ["-n2"]) for name in SIDE_BY_SIDE)]
+)
+def test_what_was_not_run_fails_the_session(name, more, tmp_path):
     source, options, code, told = CASES[name]
     shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
     (tmp_path / "t.py").write_text(source)
     (tmp_path / "pytest.ini").write_text("[pytest]\npython_files = t.py\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--require-all", *options]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--require-all", *options, *more]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == code, result.stdout
     assert ("required, but not" in result.stdout) == bool(told)

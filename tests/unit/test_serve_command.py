@@ -72,6 +72,24 @@ def test_recognition_alone_is_asked_for_no_sound(home, shape, kinds):
         assert len(_kinds(*_prepare(parser.parse_args([STEP, "--print-config", *config])))) == kinds
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--port=0",
+        "--port=99999",
+        "--start-timeout=nan",
+        "--stall-timeout=-1",
+        "--answer-timeout=1e12",
+        "--answer-timeout=0",
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_first(capsys, option):
+    assert main(["serve", "nothing-of-the-kind", option]) == Exit.USAGE
+    told = capsys.readouterr()
+    assert option.split("=")[0] in told.err
+    assert not told.out
+
+
 def test_the_engines_command_line_keeps_what_firstword_promises():
     """Each option is a promise (docs/, README.md): without it the engine still starts, and nobody is told."""
     words = command(Path("/models/a b; rm -rf $HOME"), Path("/configs/my cpu.yaml"), "a $(name)", "0.0.0.0", 8123)

@@ -57,7 +57,7 @@ def smoke(server, capsys, *options):
 def test_a_stack_that_keeps_its_promises_passes(stack, capsys):
     code, checks = smoke(stack, capsys)
     assert code == Exit.OK
-    assert len(checks) == 14
+    assert len(checks) == 15
     odd = {name: told for name, told in checks.items() if told[0] != "passed"}
     assert odd == {"speech: heard again": ("not applicable", "made-up weights say no words")}
 
@@ -68,7 +68,9 @@ def test_one_that_listens_passes(capsys):
         server.speech = lambda body: spoken(body, ignore=("voice",))
         code, checks = smoke(server, capsys)
     assert code == Exit.OK
-    assert {"recognition: transcript", "recognition: streamed", "recognition: no recording"} <= set(checks)
+    assert {f"recognition: {name}" for name in ("transcript", "streamed", "no recording", "by OpenAI's client")} <= set(
+        checks
+    )
     assert {"spoken answer", "spoken answer: streamed"} <= set(checks)
 
 
@@ -143,7 +145,10 @@ def any_voice(server):
 
 
 BROKEN = {
-    silent: {"speech: first request", "speech: wav", "speech: each voice", "speech: streamed, raw"},
+    silent: {
+        *("speech: first request", "speech: wav", "speech: each voice", "speech: streamed, raw"),
+        "speech: by OpenAI's client",
+    },
     one_voice: {"speech: each voice"},
     any_voice: {"speech: each voice"},
     seeds_ignored: {"speech: same seed, same bytes"},
@@ -171,7 +176,7 @@ def test_a_broken_promise_of_speech_is_told(stack, capsys, breaking):
 @pytest.mark.parametrize(
     ("change", "failing"),
     [
-        ({"text": ""}, {"recognition: transcript", "recognition: streamed"}),
+        ({"text": ""}, {"recognition: transcript", "recognition: streamed", "recognition: by OpenAI's client"}),
         ({"text": "<audio_12> one"}, {"recognition: streamed"}),
         ({"text": "<|im_end|> one"}, {"recognition: transcript"}),
         ({"text": "other words"}, {"recognition: streamed"}),
@@ -255,3 +260,21 @@ def test_nothing_said_has_no_rate():
     assert words("?!") == []
     with pytest.raises(ValueError, match="nothing"):
         word_error_rate("...", "x")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--audio", "/nonexistent"),
+        ("--audio", "/tmp"),
+        ("--audio", "/dev/null"),
+        ("--out", "/dev/null"),
+        ("--out", "/proc/x"),
+        ("--timeout", "nan"),
+        ("--timeout", "-1"),
+        ("--timeout", "inf"),
+    ],
+)
+def test_what_it_is_given_is_judged_before_anything_is_asked(capsys, option, value):
+    assert main(["smoke", "http://127.0.0.1:9", f"{option}={value}"]) == Exit.USAGE
+    assert capsys.readouterr().err.count("\n") == 2

@@ -1,6 +1,7 @@
 """The synthetic Step-Audio-2-mini: its token2wav in the published classes."""
 
 import re
+import zipfile
 
 import numpy as np
 import torch
@@ -113,3 +114,17 @@ def test_the_vocoder_speaks_at_a_level_and_pitch_of_its_own():
     loudness = [block.std() for block in np.array_split(sound, 24)]
     assert max(loudness) > 1.3 * min(loudness) > 0.03
     assert not np.allclose(hift(spectrum.flip(2))[0][0].numpy(), sound, atol=0.01)
+
+
+def test_the_folders_name_changes_no_byte(tmp_path):
+    """torch.save writes a path that is not ASCII another way; a folder's name is no part of a checkpoint."""
+    written = []
+    for name in ("plain", "\u00fcn\u00ef c\u00f6d\u00e9"):
+        (tmp_path / name).mkdir()
+        weights.save(tmp_path / name / "flow.pt", {"a": (2, 3)}, {"a": 0.5}, "x.")
+        written.append((tmp_path / name / "flow.pt").read_bytes())
+    assert written[0] == written[1]
+    # As torch itself writes it at an ordinary path.
+    torch.save({"x.a": torch.full((1,), 0.5, dtype=torch.float16)[0].expand(2, 3)}, tmp_path / "flow.pt")
+    assert written[0] == (tmp_path / "flow.pt").read_bytes()
+    assert zipfile.ZipFile(tmp_path / "plain/flow.pt").namelist()[0] == "flow/data.pkl"

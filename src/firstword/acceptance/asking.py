@@ -8,6 +8,7 @@ from typing import Any
 from firstword import documents
 from firstword.acceptance import kinds as known_kinds
 from firstword.acceptance import load, plain
+from firstword.acceptance.arguments import read_recording
 from firstword.acceptance.errors import ApiError, ClientError, MalformedError, UnknownHostError
 from firstword.errors import Exit, FirstwordError
 
@@ -48,12 +49,13 @@ class Server:
             raise not_ready(f"{self.url}: /health says {status}")
 
     def load(self) -> load.Load | None:
-        """Return what ``/metrics`` tells; None where the server has none (a gateway)."""
+        """Return what ``/metrics`` tells; None where the server tells nothing of an engine (a gateway)."""
         try:
             status, body = plain.get(self.url, "/metrics", timeout=CHECK_SECONDS, api_key=self.api_key)
         except ClientError as error:
             raise not_ready(f"{self.url}/metrics: {error}", error) from error
-        return load.read(body.decode("utf-8", "replace")) if status == 200 else None
+        page = body.decode("utf-8", "replace")
+        return load.read(page) if status == 200 and ("vllm" in page or "process_start_time_seconds" in page) else None
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def ask(server: Server) -> Report:
     from firstword.acceptance.recording import vowels
 
     plain.address(server.url)
-    recording = _read(server.recording) if server.recording else vowels()
+    recording = read_recording(server.recording) if server.recording else vowels()
     try:
         with Client(server.url, server.api_key, server.timeout, model=server.model) as client:
             wanted = server.kinds or _kinds(server, client.model)
@@ -126,16 +128,6 @@ def ask(server: Server) -> Report:
         ) from error
     except ClientError as error:
         raise not_ready(f"{server.url}: {error}", error) from error
-
-
-def _read(recording: Path) -> bytes:
-    fault = documents.state(recording)
-    try:
-        if fault is None:
-            return recording.read_bytes()
-    except OSError as error:
-        fault = f"cannot be read ({error.strerror})"
-    raise FirstwordError(f"the recording {recording} {fault}", mend="name a WAV file with --audio", code=Exit.USAGE)
 
 
 def not_ready(cause: str, error: ClientError | None = None) -> FirstwordError:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 # vLLM's own gauges of a stage keep the value of the last step that did something, and so may say 1
-# for ever after; vLLM-Omni's count requests from their arrival to their end.
+# for ever after where they are not patched; vLLM-Omni's count requests from their arrival to their end.
 _REQUESTS = ("vllm_omni:num_requests_running", "vllm_omni:num_requests_waiting")
 _FALLBACK = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 _COUNTERS = (

@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING
 
 from firstword.acceptance import kinds, readiness
 from firstword.acceptance import state as memory
+from firstword.acceptance.arguments import require_seconds
 from firstword.acceptance.asking import Server, ask
 from firstword.errors import Exit, FirstwordError
 
 if TYPE_CHECKING:
     from firstword.acceptance.asking import Report
-
-
-LONGEST = 1e6  # seconds; sockets take no more than 24 days
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,12 +59,7 @@ def run(args: argparse.Namespace) -> int:
         FirstwordError: Not ready, or a bad answer.
     """
     for name, least in (("timeout", 0.001), ("wait", 0.0), ("fresh", 0.0), ("stall", 0.0)):
-        if not least <= getattr(args, name) <= LONGEST:  # neither does NaN
-            raise FirstwordError(
-                f"--{name} is {getattr(args, name):g} s",
-                mend=f"pass --{name} with {least:g} to {LONGEST:g} seconds",
-                code=Exit.USAGE,
-            )
+        require_seconds(f"--{name}", getattr(args, name), least)
     server = Server(
         args.url,
         model=args.model,

@@ -77,7 +77,7 @@ def check(
     if seen is None or (seen.requests == 0 and seen.successes == known.successes):
         return _again(server, known, state)
     if seen.successes > known.successes:
-        memory.save(state, _idle(replace(known, answered_at=time.time()), seen))
+        memory.save(state, _idle(replace(known, answered_at=time.time(), failure=""), seen))
         return Ready("others' requests succeed")
     return _busy(server, known, seen, state, limits)
 
@@ -94,15 +94,24 @@ def _first(server: Server, engine: str, state: Path, patience: float) -> Ready:
 
 def _again(server: Server, known: memory.State, state: Path) -> Ready:
     with memory.asking(state) as allowed:
-        if not allowed:
-            return Ready("another probe asks just now")
-        return _ask(server, known, state)
+        if allowed:
+            return _ask(server, known, state)
+    # What another probe found before it asked once more counts until it is answered: else the one that asks most of
+    # the time would keep a stuck engine ready for the other.
+    if known.failure:
+        raise not_ready(known.failure)
+    return Ready("another probe asks just now")
 
 
 def _ask(server: Server, known: memory.State, state: Path) -> Ready:
-    report = ask(server)
-    report.require_ok()
-    known = replace(known, answered_at=time.time(), answer=known.answer or str(report))
+    try:
+        report = ask(server)
+        report.require_ok()
+    except FirstwordError as error:
+        if known.answer:  # before the first good answer nothing is remembered
+            memory.save(state, replace(known, failure=error.cause))
+        raise
+    known = replace(known, answered_at=time.time(), answer=known.answer or str(report), failure="")
     memory.save(state, _idle(known, server.load()))
     return Ready(str(report), asked=True)
 

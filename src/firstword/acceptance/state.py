@@ -65,6 +65,7 @@ class State:
         progress: `Load.progress` as last seen while requests ran.
         moved_at: When it was first seen so; 0 while nothing runs.
         busy_at: Since when requests run and none succeeds; 0 while nothing runs.
+        failure: Why the last real request got no good answer; empty after a good one.
     """
 
     engine: str
@@ -74,6 +75,7 @@ class State:
     progress: float = -1.0
     moved_at: float = 0.0
     busy_at: float = 0.0
+    failure: str = ""
 
     @property
     def age(self) -> float:

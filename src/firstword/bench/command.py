@@ -2,8 +2,11 @@
 
   firstword bench start                        both engines on the CPU: alone, then together
   firstword bench start --runs 5 --json FILE   medians of five, and everything measured as JSON
+  firstword bench syncs                        where the host waits for the device, release and patched; needs no GPU
+  firstword bench syncs "streamed speech"      one workload of it
+  firstword bench seed-tables                  the method that vllm-omni #1614 changed, in three forms
 
-Start each measurement on a quiet machine: the load average is part of the result.
+Start each measurement of time on a quiet machine: the load average is part of the result.
 """
 
 import argparse
@@ -15,11 +18,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="workload", metavar="WORKLOAD", required=True)
     start = commands.add_parser("start", help="time from a start to the first real answer, and the memory it takes")
     start.add_argument("--runs", type=int, default=3, help="warm starts each (default: %(default)s)")
-    start.add_argument("--json", type=Path, dest="to", metavar="FILE", help="write everything measured to FILE")
+    syncs = commands.add_parser("syncs", help="count where the host waits for the device, stock beside patched")
+    syncs.add_argument("names", nargs="*", metavar="NAME", help="count only these (default: all)")
+    tables = commands.add_parser("seed-tables", help="time and count build_attn_metadata in three forms")
+    tables.add_argument("--runs", type=int, default=200, help="calls of each form (default: %(default)s)")
+    for command in (start, syncs, tables):
+        command.add_argument("--json", type=Path, dest="to", metavar="FILE", help="write everything measured to FILE")
+    for command in (syncs, tables):
+        command.add_argument("--doc", type=Path, metavar="FILE", help="write the page with its table to FILE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run one workload."""
+    if args.workload == "syncs":
+        from firstword.bench.syncs import command as syncs
+
+        return syncs.measure(to=args.to, doc=args.doc, names=args.names)
+    if args.workload == "seed-tables":
+        from firstword.bench.seed_tables import command as tables
+
+        return tables.measure(runs=args.runs, to=args.to, doc=args.doc)
     from firstword.bench import start
 
     return start.measure(runs=args.runs, to=args.to)

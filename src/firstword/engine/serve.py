@@ -15,11 +15,11 @@ import json
 import os
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from firstword import paths
 from firstword.engine.environment import engine_environment
+from firstword.engine.scratch import alone, scratch
 from firstword.errors import Exit, FirstwordError
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from firstword.engine.models import Checkpoint
 
 DEFAULT_PORT = 8091
+LONGEST = 1e6  # seconds
+PREFIX = "firstword serve: "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         FirstwordError: Whatever kept it from serving, or ended it.
     """
+    _require_sense(args)
     checkpoint, config = _prepare(args)
     resolved = {
         "model": args.name or checkpoint.name,
@@ -86,20 +89,20 @@ def run(args: argparse.Namespace) -> int:
     _preflight(args, checkpoint, config)
     say("checked: nothing is missing")
 
-    with _scratch() as scratch:
-        return _supervise(args, checkpoint, config, Path(scratch))
+    with scratch() as folder:
+        return _supervise(args, checkpoint, config, folder)
 
 
-def _supervise(args: argparse.Namespace, checkpoint: "Checkpoint", config: "EngineConfig", scratch: Path) -> int:
+def _supervise(args: argparse.Namespace, checkpoint: "Checkpoint", config: "EngineConfig", folder: Path) -> int:
     from firstword.acceptance import probe
     from firstword.acceptance import state as memory
     from firstword.engine import supervisor
+    from firstword.engine.output import Output
 
     name, url = args.name or checkpoint.name, f"http://{_reachable(args.host)}:{args.port}"
-    environment = engine_environment(config.device, paths.home() / "cache", scratch=scratch)
+    environment = engine_environment(config.device, paths.home() / "cache", scratch=folder)
     environment.setdefault("VLLM_LOGGING_CONFIG_PATH", str(Path(__file__).with_name("logging.json")))
-    record, state = memory.record_file(url), memory.state_file(url)
-    state.unlink(missing_ok=True)
+    record, state, output = memory.record_file(url), memory.state_file(url), Output()
 
     def first_answer() -> str:
         return probe.first_answer(url, state=state, record=record, timeout=args.answer_timeout)
@@ -116,30 +119,18 @@ def _supervise(args: argparse.Namespace, checkpoint: "Checkpoint", config: "Engi
         first_answer=first_answer,
         still_answers=still_answers,
         timing=supervisor.Timing(start=args.start_timeout, first_answer=args.answer_timeout, stall=args.stall_timeout),
-        say=say,
+        say=lambda line: output.err(PREFIX + line),
+        show=output.out,
         port=args.port,
     )
-    try:
-        return engine.run()
-    finally:
-        for file in (state, state.with_suffix(".lock")):
-            file.unlink(missing_ok=True)
-
-
-def _scratch() -> "TemporaryDirectory[str]":
-    """Return a folder that ends with the engine.
-
-    Raises:
-        FirstwordError: There is no place for one.
-    """
-    try:
-        return TemporaryDirectory(prefix="firstword-engine-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise FirstwordError(
-            f"no folder for temporary files can be made ({error.strerror or error})",
-            mend="set TMPDIR to a folder that can be written",
-            code=Exit.DISK_FULL,
-        ) from error
+    with alone(record.with_suffix(".lock"), f"serves on port {args.port}, or is about to"):
+        state.unlink(missing_ok=True)
+        try:
+            return engine.run()
+        finally:
+            for file in (state, state.with_suffix(".lock")):
+                file.unlink(missing_ok=True)
+            output.flush()
 
 
 def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: int) -> list[str]:
@@ -173,7 +164,7 @@ def command(checkpoint: Path, deploy_config: Path, name: str, host: str, port: i
 
 def say(line: str) -> None:
     """Print one of the supervisor's own lines, told apart from the engine's by its prefix."""
-    print(f"firstword serve: {line}", file=sys.stderr, flush=True)
+    print(PREFIX + line, file=sys.stderr, flush=True)
 
 
 def listens(url: str) -> bool:
@@ -185,6 +176,19 @@ def listens(url: str) -> bool:
     except FirstwordError:
         return False
     return True
+
+
+def _require_sense(args: argparse.Namespace) -> None:
+    if not 0 < args.port < 65536:
+        raise FirstwordError(f"--port is {args.port}", mend="pass one from 1 to 65535", code=Exit.USAGE)
+    for name in ("start_timeout", "answer_timeout", "stall_timeout"):
+        if not 0 < getattr(args, name) <= LONGEST:  # neither is NaN
+            option = f"--{name.replace('_', '-')}"
+            raise FirstwordError(
+                f"{option} is {getattr(args, name):g} s",
+                mend=f"pass {option} with more than 0 and at most {LONGEST:g} seconds",
+                code=Exit.USAGE,
+            )
 
 
 def _reachable(host: str) -> str:

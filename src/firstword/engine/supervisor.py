@@ -51,7 +51,8 @@ class Supervisor:
         first_answer: Asks for the first real answer; raises FirstwordError when it is bad or none comes.
         still_answers: Returns None while the engine answers, else the cause in one line.
         timing: See `Timing`.
-        say: Where the supervisor's own lines go.
+        say: Where the supervisor's own lines go. It must not wait.
+        show: Where the engine's lines go.
     """
 
     def __init__(
@@ -66,12 +67,13 @@ class Supervisor:
         still_answers: Callable[[], str | None],
         timing: Timing,
         say: Callable[[str], None],
+        show: Callable[[str], None] = echo,
         port: int | None = None,
     ) -> None:
         self._command, self._environment = command, environment
         self._record, self._about = record, dict(about)
         self._alive, self._first_answer, self._still_answers = alive, first_answer, still_answers
-        self._timing, self._say, self._port = timing, say, port
+        self._timing, self._say, self._show, self._port = timing, say, show, port
         self._words = LastWords()
         self._asked_to_stop = threading.Event()
         self._stop_signal = 0
@@ -101,14 +103,16 @@ class Supervisor:
                     self._watch(engine)
             return int(Exit.OK)
         finally:
-            if self._asked_to_stop.is_set():
-                self._say(f"stopping ({signal.Signals(self._stop_signal).name})")
-            engine.stop(self._timing.grace)
-            self._record.unlink(missing_ok=True)
+            try:
+                if self._asked_to_stop.is_set():
+                    self._say(f"stopping ({signal.Signals(self._stop_signal).name})")
+            finally:
+                engine.stop(self._timing.grace)
+                self._record.unlink(missing_ok=True)
 
     def _on_line(self, line: str) -> None:
         self._words.read(line)
-        echo(line)
+        self._show(line)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._stop_signal = number

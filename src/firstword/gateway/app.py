@@ -9,14 +9,18 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from firstword.gateway import errors
-from firstword.gateway.api import chat, health, models, speech, voices
+from firstword.gateway.admission import Admission
+from firstword.gateway.api import chat, health, metrics, models, recognition, speech, voices
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
 from firstword.gateway.context import Gateway
 from firstword.gateway.logs import RequestLog
+from firstword.gateway.metrics import Metrics
 from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router
 from firstword.gateway.settings import Settings
+from firstword.gateway.threads import Threads
+from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
 
 
@@ -26,21 +30,27 @@ def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
         title="firstword", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=_lifespan
     )
     app.state.settings, app.state.catalogue = settings, catalogue
-    for area in (speech, chat, voices, models, health):
+    upstreams = [Upstream(url) for url in settings.upstreams]
+    upstreams += [Upstream(url, required=False) for url in settings.optional_upstreams]
+    app.state.upstreams, app.state.admission = upstreams, Admission(settings.concurrency, settings.queue)
+    app.state.metrics = Metrics(app.state.admission, upstreams)
+    for area in (speech, recognition, chat, voices, models, health, metrics):
         app.include_router(area.router)
     errors.handle_in(app)
-    return RequestLog(KeyGuard(app, settings.keys()))
+    return RequestLog(KeyGuard(app, settings.keys()), app.state.metrics)
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    upstreams = [Upstream(url) for url in settings.upstreams]
-    upstreams += [Upstream(url, required=False) for url in settings.optional_upstreams]
+    upstreams: list[Upstream] = app.state.upstreams
     watchers = {upstream: Watcher(upstream, settings) for upstream in upstreams}
     router = Router(upstreams, app.state.catalogue, settings.ready_interval)
     async with _client(settings) as client:
-        app.state.gateway = Gateway(settings, router, client, watchers)
+        admission: Admission = app.state.admission
+        app.state.gateway = Gateway(
+            settings, router, client, watchers, admission, Threads(settings.decoders), Uploads(settings.uploads_memory)
+        )
         for watcher in watchers.values():
             watcher.start()
         try:

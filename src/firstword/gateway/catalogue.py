@@ -15,6 +15,22 @@ Language = Annotated[str, StringConstraints(pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2
 OpenAiVoice = Literal[
     "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse"
 ]
+Task = Literal["speech", "chat", "spoken_answer", "transcription", "translation"]
+SpeechField = Literal[
+    "voice",
+    "instructions",
+    "language",
+    "task_type",
+    "ref_audio",
+    "ref_text",
+    "x_vector_only_mode",
+    "speaker_embedding",
+    "max_new_tokens",
+    "seed",
+    "initial_codec_chunk_frames",
+    "non_streaming_mode",
+    "extra_params",
+]
 
 
 class _Strict(BaseModel):
@@ -41,6 +57,8 @@ class Entry(_Strict):
         kind: What it can do, as in the model locks.
         licence: SPDX identifier.
         languages: Those it speaks or understands.
+        tasks: What it can be asked for.
+        speech_fields: The optional fields of a request for speech that it follows.
         voices: By the id that a request gives as ``voice``.
         openai_voices: OpenAI's voice names and which of ``voices`` answers to each.
     """
@@ -49,6 +67,8 @@ class Entry(_Strict):
     kind: Literal["custom_voice", "voice_design", "base", "mini"]
     licence: str = Field(min_length=1)
     languages: tuple[Language, ...] = Field(min_length=1)
+    tasks: tuple[Task, ...] = Field(min_length=1)
+    speech_fields: tuple[SpeechField, ...] = ()
     voices: dict[VoiceId, Voice] = {}
     openai_voices: dict[OpenAiVoice, VoiceId] = {}
 
@@ -65,11 +85,29 @@ class Catalogue(_Strict):
 
     Attributes:
         models: The entries.
+        language_names: What engines and prompts call each language.
+        aliases: Further names, each with the models that may answer to it; the first that is served does.
         shared: Where the file keeps the parts that several entries repeat; not read.
     """
 
     models: dict[ModelId, Entry]
+    language_names: dict[Language, str] = {}
+    aliases: dict[ModelId, Annotated[tuple[ModelId, ...], Field(min_length=1)]] = {}
     shared: tuple[object, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_mean_something(self) -> Self:
+        for name, entry in self.models.items():
+            for language in entry.languages:
+                if language not in self.language_names:
+                    raise ValueError(f"{language}, a language of {name}, is not among the language_names")
+        for alias, models in self.aliases.items():
+            if alias in self.models:
+                raise ValueError(f"{alias} is an alias and a model")
+            for model in models:
+                if model not in self.models:
+                    raise ValueError(f"{alias} is an alias of {model}, which is not among the models")
+        return self
 
     def find(self, *names: str) -> Entry | None:
         """Return the entry of the first name that has one.
@@ -82,6 +120,23 @@ class Catalogue(_Strict):
             if entry is not None:
                 return entry
         return None
+
+    def aliased(self, name: str) -> tuple[tuple[str, ...], str | None]:
+        """Return the models that may answer to ``name``, if it is an alias, and the language that it ends with."""
+        if name in self.aliases:
+            return self.aliases[name], None
+        for alias in sorted(self.aliases, key=len, reverse=True):
+            language = name.removeprefix(f"{alias}-")
+            if language != name and all(language in self.models[model].languages for model in self.aliases[alias]):
+                return self.aliases[alias], language
+        return (), None
+
+    def language(self, told: str) -> str | None:
+        """Return the tag of a language told as a tag (``es``, ``es-MX``) or by its name, or None."""
+        low = told.strip().lower()
+        if low in self.language_names or (low := low.partition("-")[0]) in self.language_names:
+            return low
+        return next((tag for tag, name in self.language_names.items() if name.lower() == told.strip().lower()), None)
 
 
 def load(path: Path | None = None) -> Catalogue:

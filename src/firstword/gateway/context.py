@@ -1,17 +1,30 @@
 """What every request handler needs, made once at start."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import httpx
 from fastapi import Depends, Request
-from starlette.responses import Response
 
-from firstword.gateway import bodies, errors, logs, relay
+from firstword.gateway import errors, logs
+from firstword.gateway.admission import Admission
+from firstword.gateway.asking import Asker
+from firstword.gateway.catalogue import Task
 from firstword.gateway.readiness import Watcher
-from firstword.gateway.routing import Router
+from firstword.gateway.routing import Router, Target
 from firstword.gateway.settings import Settings
+from firstword.gateway.threads import Threads
+from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
+
+# Where each task is asked for.
+_PLACES = {
+    "speech": "/v1/audio/speech",
+    "chat": "/v1/chat/completions",
+    "spoken_answer": '/v1/chat/completions with modalities ["text", "audio"]',
+    "transcription": "/v1/audio/transcriptions",
+    "translation": "/v1/audio/translations",
+}
 
 
 @dataclass(frozen=True)
@@ -23,35 +36,55 @@ class Gateway:
         router: The upstreams and which serves what.
         client: Sends to them.
         watchers: One for each upstream.
+        admission: Bounds what they get at a time.
+        threads: For what computes.
+        uploads: Bounds the recordings held.
     """
 
     settings: Settings
     router: Router
     client: httpx.AsyncClient
     watchers: dict[Upstream, Watcher]
+    admission: Admission
+    threads: Threads
+    uploads: Uploads
 
-    async def relay(self, request: Request) -> Response:
-        """Return the answer of the engine that serves the model in the body, to be asked at the same path.
+    def target(self, request: Request, model: Any, task: Task) -> Target:
+        """Return what answers a request for ``model``, and note it.
 
         Raises:
-            ProblemError: The body is none, its model is not here, or not ready.
+            ProblemError: There is none, it is not ready, or it is not for this task.
         """
-        body = await bodies.read(request, self.settings.body_limit)
-        model = body.fields.get("model")
         if not isinstance(model, str) or not model:
             raise errors.model_missing(self.router.models())
         facts = logs.facts(request.scope)
-        facts.model = model
-        upstream = self.router.choose(model)
+        facts.model, facts.kind = model, task
+        served, _ = self.router.resolve(model)
+        entry = self.router.catalogue.find(served)
+        known = self.router.models().get(served)
+        entry = self.router.entry(known) if known else entry
+        # Said before it is asked whether the model is ready: waiting would not help.
+        if entry is not None and task not in entry.tasks:
+            places = ", ".join(_PLACES[each] for each in entry.tasks)
+            raise errors.ProblemError(
+                400,
+                f"{model} is not for {_PLACES[task]}; it is for {places}",
+                code="unsupported_model",
+                param="model",
+            )
+        target = self.router.target(model)
+        facts.served = target.model
+        return target
+
+    def asker(self, request: Request, target: Target) -> Asker:
+        """Return who asks the target's engine."""
 
         def gone(cause: str) -> errors.ProblemError:
-            upstream.tell_cause(cause)
-            self.watchers[upstream].look_now()
-            return self.router.not_ready(model, upstream)
+            target.upstream.tell_cause(cause)
+            self.watchers[target.upstream].look_now()
+            return self.router.not_ready(target.model, target.upstream)
 
-        headers = relay.sent_on(request.headers, facts.request_id)
-        path = request.url.path
-        return relay.Relay(self.client, upstream, path=path, content=body.raw, headers=headers, gone=gone)
+        return Asker(self.client, target.upstream, logs.facts(request.scope).request_id, gone)
 
 
 async def _of(request: Request) -> Gateway:  # async, or FastAPI would run it in a thread

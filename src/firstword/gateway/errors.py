@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
@@ -42,6 +43,8 @@ class ProblemError(Exception):
     def body(self) -> dict[str, dict[str, str | None]]:
         """Return OpenAI's error object."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
+        if self.status == 429:
+            kind = "rate_limit_error"
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
     def response(self) -> Response:
@@ -70,6 +73,31 @@ def model_not_found(model: str, models: Iterable[str]) -> ProblemError:
 def not_ready(model: str, cause: str, retry_after: int) -> ProblemError:
     """Return the error of a request for a model whose engine gives no answers now."""
     return ProblemError(503, f"{model} is not ready: {cause}", code="model_not_ready", retry_after=retry_after)
+
+
+def unknown_fields(names: Iterable[str]) -> ProblemError:
+    """Return the error of a request with fields that this server does not know."""
+    found = sorted(names)
+    listed = ", ".join(name[:80] for name in found)
+    return ProblemError(400, f"Unknown parameter: {listed}", code="unknown_parameter", param=found[0][:80])
+
+
+def not_followed(model: str, names: Iterable[str], hint: str = "") -> ProblemError:
+    """Return the error of a request with fields that the model would leave without effect."""
+    found = sorted(names)
+    message = f"{model} cannot follow: {', '.join(found)}" + (f"; {hint}" if hint else "")
+    return ProblemError(400, message, code="unsupported_parameter", param=found[0])
+
+
+def first_fault(error: ValidationError) -> ProblemError:
+    """Return the error of a request that breaks its schema: unknown fields all at once, else the first fault."""
+    faults = error.errors(include_url=False, include_input=False)
+    unknown = [".".join(map(str, fault["loc"])) for fault in faults if fault["type"] == "extra_forbidden"]
+    if unknown:
+        return unknown_fields(unknown)
+    name = str(faults[0]["loc"][0]) if faults[0]["loc"] else None
+    message = faults[0]["msg"].removeprefix("Value error, ")
+    return ProblemError(400, f"{name}: {message}" if name else message, code="invalid_value", param=name)
 
 
 def from_upstream(status: int, body: bytes) -> ProblemError:

@@ -6,9 +6,9 @@ import re
 import sys
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,11 +26,23 @@ class Facts:
         request_id: The client's own, when it sent a sane one.
         model: What it asked for.
         outcome: Why it did not end as a complete answer, where the one who knows says so.
+        kind: What was asked for: speech, chat, transcription or translation.
+        served: The model that answered, where that has another name.
+        started: When it came, by `time.perf_counter`.
+        first_audio: Seconds until its first sound was ready.
+        audio_seconds: Seconds of sound made or heard.
+        finish_reason: Why the model ended.
     """
 
     request_id: str
     model: str | None = None
     outcome: str | None = None
+    kind: str | None = None
+    served: str | None = None
+    started: float = field(default_factory=time.perf_counter)
+    first_audio: float | None = None
+    audio_seconds: float | None = None
+    finish_reason: str | None = None
 
 
 def facts(scope: Scope) -> Facts:
@@ -39,11 +51,23 @@ def facts(scope: Scope) -> Facts:
     return found
 
 
-class RequestLog:
-    """Middleware that gives each request an id and logs one line when it has ended."""
+class Counts(Protocol):
+    """Counts requests."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    def count(self, facts: Facts, status: int, outcome: str, seconds: float) -> None:
+        """Count one that has ended."""
+
+
+class RequestLog:
+    """Middleware that gives each request an id, and logs and counts it when it has ended.
+
+    Args:
+        app: What it surrounds.
+        counts: Counts.
+    """
+
+    def __init__(self, app: ASGIApp, counts: Counts) -> None:
+        self._app, self._counts = app, counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -52,7 +76,6 @@ class RequestLog:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         known = scope[_FACTS] = Facts(given if _SANE_ID.fullmatch(given) else uuid.uuid4().hex)
-        started = time.perf_counter()
         status, size, complete = 0, 0, False
 
         async def counting(message: Message) -> None:
@@ -69,6 +92,9 @@ class RequestLog:
             await self._app(scope, receive, counting)
         finally:
             route = getattr(scope.get("route"), "path", None)
+            outcome = known.outcome or ("complete" if complete else "broken")
+            seconds = time.perf_counter() - known.started
+            self._counts.count(known, status, outcome, seconds)
             line = {
                 "request_id": known.request_id,
                 "method": scope["method"],
@@ -77,8 +103,8 @@ class RequestLog:
                 **({} if route else {"path": scope["path"][:200]}),
                 "model": known.model and known.model[:200],
                 "status": status or None,
-                "outcome": known.outcome or ("complete" if complete else "broken"),
-                "seconds": round(time.perf_counter() - started, 4),
+                "outcome": outcome,
+                "seconds": round(seconds, 4),
                 "bytes": size,
             }
             log.info("request", extra={"facts": line})

@@ -2,10 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from firstword.gateway import errors
 from firstword.gateway.catalogue import Catalogue, Entry
 from firstword.gateway.upstreams import Model, Upstream
+
+
+@dataclass(frozen=True)
+class Target:
+    """What answers a request.
+
+    Attributes:
+        model: The model's id at its engine.
+        upstream: The engine.
+        entry: What the catalogue knows of the model, or None.
+        language: The tag of the language that the name asked for ended with, or None.
+    """
+
+    model: str
+    upstream: Upstream
+    entry: Entry | None
+    language: str | None = None
 
 
 class Router:
@@ -20,6 +38,33 @@ class Router:
     def __init__(self, upstreams: Sequence[Upstream], catalogue: Catalogue, retry_after: float) -> None:
         self.upstreams, self.catalogue = tuple(upstreams), catalogue
         self._retry_after = math.ceil(retry_after)
+
+    def target(self, name: str) -> Target:
+        """Return what answers to a model's id or an alias.
+
+        Raises:
+            ProblemError: No model of that name is here (404), or none of its upstreams is ready (503).
+        """
+        model, language = self.resolve(name)
+        known = self.models().get(model)
+        return Target(model, self.choose(model), self.entry(known) if known else None, language)
+
+    def resolve(self, name: str) -> tuple[str, str | None]:
+        """Return the id of the served model that ``name`` means, itself if none, and its language suffix."""
+        if self.serving(name):
+            return name, None
+        named, language = self.catalogue.aliased(name)
+        served = self.models()
+        found = [
+            model.id
+            for wanted in named
+            for model in served.values()
+            if wanted in (model.id, model.root.rstrip("/").rpartition("/")[2])
+        ]
+        ready = [model for model in found if any(upstream.ready for upstream in self.serving(model))]
+        if found:
+            return (ready or found)[0], language
+        return (named[0] if named else name), language
 
     def choose(self, model: str) -> Upstream:
         """Return the ready upstream that serves ``model`` and has the fewest requests.

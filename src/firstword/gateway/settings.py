@@ -41,6 +41,7 @@ Url = Annotated[str, BeforeValidator(_address)]
 Urls = Annotated[tuple[Url, ...], NoDecode, BeforeValidator(_split)]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split_keys)]
 Seconds = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]
 
 
 class Settings(BaseSettings):
@@ -58,6 +59,17 @@ class Settings(BaseSettings):
         body_limit: Bytes of a request's body.
         upstream_timeout: Seconds without a byte after which an upstream is given up. The longest plain answer,
             5.5 minutes of speech, comes as one piece.
+        concurrency: Requests of one model that are with its engines at a time.
+        queue: Further requests of one model that may wait; those beyond are told to come back (429).
+        speech_deadline: Seconds that a request for speech may take, its wait included.
+        chat_deadline: The same for a chat.
+        transcription_deadline: The same for a transcription or translation.
+        speech_characters: Characters of a text to say.
+        upload_limit: Bytes of a recording to recognise.
+        uploads_memory: Bytes of recordings held at a time; those beyond are told to come back (429).
+        audio_limit: Seconds of a recording to recognise, once decoded.
+        pieces: Pieces of one recording that are recognised at a time.
+        decoders: Recordings that are decoded at a time.
         ready_interval: Seconds between two looks at an upstream.
         ready_timeout: Seconds without a byte after which a readiness request is given up.
         ready_fresh: Seconds for which a good answer is trusted.
@@ -78,6 +90,17 @@ class Settings(BaseSettings):
     api_keys_file: Path | None = None
     body_limit: int = Field(default=25 * 2**20, gt=0)
     upstream_timeout: Seconds = 600.0
+    concurrency: Count = 32
+    queue: int = Field(default=128, ge=0)
+    speech_deadline: Seconds = 900.0
+    chat_deadline: Seconds = 900.0
+    transcription_deadline: Seconds = 1800.0
+    speech_characters: Count = 4096
+    upload_limit: Count = 25 * 2**20
+    uploads_memory: Count = 256 * 2**20
+    audio_limit: Seconds = 7200.0
+    pieces: Count = 4
+    decoders: Count = 2
     ready_interval: Seconds = 5.0
     ready_timeout: Seconds = 120.0
     ready_fresh: Seconds = 120.0

@@ -6,7 +6,8 @@ import signal
 import sys
 from types import FrameType
 
-from firstword.errors import FirstwordError
+from firstword import ending
+from firstword.errors import Exit
 
 COMMANDS = {
     "up": "firstword.native.up",
@@ -17,7 +18,12 @@ COMMANDS = {
 
 def main(argv: list[str]) -> int:
     """Run one command and return its exit code."""
-    name, *rest = argv
+    name, *rest = argv or ("",)
+    if name not in COMMANDS:
+        known = ", ".join(f"scripts/{known}" for known in COMMANDS)
+        print(f"scripts/native: {f'no command is called {name!r}' if name else 'names no command'}", file=sys.stderr)
+        print(f"  mend: use {known}; each has --help", file=sys.stderr)
+        return int(Exit.USAGE)
     module = importlib.import_module(COMMANDS[name])
     parser = argparse.ArgumentParser(
         prog=f"scripts/{name}", description=module.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -29,13 +35,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(rest)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
-    try:
-        return int(module.run(options))
-    except FirstwordError as error:
-        print(f"scripts/{name}: {error}", file=sys.stderr)
-        return int(error.code)
-    except KeyboardInterrupt:
-        return 130
+    return ending.run(f"scripts/{name}", lambda: int(module.run(options)))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

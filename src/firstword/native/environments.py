@@ -5,6 +5,7 @@
 something that it was made from has changed: its lock, the interpreter, the installer or the series.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -84,10 +85,19 @@ def run(command: Sequence[str], **environment: str) -> None:
         FirstwordError: It failed.
     """
     full = {key: value for key, value in os.environ.items() if key not in _KEPT_OUT} | environment
-    result = subprocess.run(command, env=full, stdout=2, check=False)
-    if result.returncode != 0:
+    with subprocess.Popen(command, env=full, stdout=2) as child:
+        try:
+            code = child.wait()
+        except BaseException:
+            # `subprocess.run` would kill it, and it could not clean up after itself.
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(10)
+            child.kill()
+            raise
+    if code != 0:
         raise FirstwordError(
-            f"`{' '.join(command)[:200]}` failed (exit code {result.returncode})",
+            f"`{' '.join(command)[:200]}` failed (exit code {code})",
             mend=f"its message above tells why; then run this again (or delete {paths.home()} to start over)",
             code=Exit.ENVIRONMENT,
         )

@@ -1,11 +1,13 @@
-"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway.
+"""Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway, the containers.
 
-  scripts/test              as CI does; about thirty minutes once the environments are made
-  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway
-  scripts/test containers   the images and compose files on a real Docker engine, as root; CI does not run it yet
+  scripts/test              as CI does; about forty minutes once the environments are made
+  scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
+  scripts/test containers   the images and compose files on a real Docker engine, started when none runs (as root)
+  scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
-A test that does not run is a failure here, unless -- narrows what is asked for.
+A test that does not run is a failure here, unless -- narrows what is asked for. Where no Docker engine can be used
+and none may be started, the containers are told as not run.
 """
 
 import argparse
@@ -16,18 +18,21 @@ from pathlib import Path
 
 from firstword import paths
 from firstword.errors import Exit
-from firstword.native import environments
+from firstword.native import docker, environments
 from firstword.native.console import say
 
-PARTS = ("lint", "unit", "patches", "engine", "gateway")
-# Only when named: it installs and starts a Docker engine where none runs.
-ON_REQUEST = ("containers",)
+PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
+# Only when named, else told as not run.
+ON_REQUEST = {"containers-cuda": "the GPU image"}
+# Parts whose tests share nothing: two at a time. Engines and containers take the whole machine.
+_SIDE_BY_SIDE = ("unit", "patches")
+_TESTS = {"containers-cuda": "tests/containers/cuda.py"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/test`` takes."""
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers"
+        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers-cuda"
     )
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
 
@@ -40,15 +45,28 @@ def run(args: argparse.Namespace) -> int:
         return int(Exit.USAGE)
     environment = environments.dev()
     failed, told = [], []
-    for part in [part for part in (*PARTS, *ON_REQUEST) if part in (args.parts or PARTS)]:
+    lacking = None if args.parts else _lacks_docker()
+    wanted = args.parts or [part for part in PARTS if part != "containers" or lacking is None]
+    for part in [part for part in (*PARTS, *ON_REQUEST) if part in wanted]:
         started = time.monotonic()
         say(f"==> {part}")
         good = _lint(environment) if part == "lint" else _pytest(environment, part, args.pytest)
         told.append(f"{part}: {'passed' if good else 'FAILED'} in {time.monotonic() - started:.0f} s")
         if not good:
             failed.append(part)
+    if lacking is not None:
+        told.append(f"containers: NOT RUN ({lacking})")
+    told += [f"{part}: NOT RUN ({what}; scripts/test {part})" for part, what in ON_REQUEST.items() if not args.parts]
     say("\n".join(["", *told]))
     return int(Exit.DEFECT if failed else Exit.OK)
+
+
+def _lacks_docker() -> str | None:
+    """Return why the containers cannot be tried here, None when they can; root may start an engine for it."""
+    if os.geteuid() == 0:
+        return None
+    found = docker.find()
+    return None if isinstance(found, docker.Docker) else f"{found}; root can start an engine for them"
 
 
 def _lint(environment: Path) -> bool:
@@ -71,9 +89,11 @@ def _lint(environment: Path) -> bool:
 def _pytest(environment: Path, part: str, extra: list[str]) -> bool:
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     everything = [] if extra else ["--require-all"]
+    if part in _SIDE_BY_SIDE and not extra:
+        everything.append("--numprocesses=2")
     reports = paths.home() / "reports"
     command = [
-        *(str(environment / "bin/python"), "-m", "pytest", f"tests/{part}", *everything),
+        *(str(environment / "bin/python"), "-m", "pytest", _TESTS.get(part, f"tests/{part}"), *everything),
         *(f"--junitxml={reports}/{part}.xml", "--durations=8", *extra),
     ]
     return subprocess.run(command, cwd=paths.root(), env=clean, check=False).returncode == 0

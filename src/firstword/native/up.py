@@ -1,12 +1,14 @@
-"""Bring both engines up on this machine's CPU, one address before them, and return when all are ready.
+"""Bring both engines up, one address before them, and return when all are ready.
 
-The first run makes Python environments from the hash locks (about 7 GB), applies the patch series and
-makes two small synthetic checkpoints; later runs only start the engines and the gateway. Everything is
-kept in .firstword/ (or FIRSTWORD_HOME) and may be deleted at any time.
+Where a Docker engine with Compose answers: docker compose, on NVIDIA GPUs where `docker info` shows them,
+else on the CPU. Elsewhere without Docker, on this machine's CPU: the first run makes Python environments
+from the hash locks (about 7 GB), applies the patch series and makes two small synthetic checkpoints; later
+runs only start. Everything is kept in .firstword/ (or FIRSTWORD_HOME) and may be deleted at any time.
 
-  scripts/up            set up what is missing, start, wait until ready, print three requests to paste
-  scripts/up --status   say what runs
-  scripts/up --stop     stop all; nothing is left running
+  scripts/up                       set up what is missing, start, wait until ready, print three requests to paste
+  scripts/up --docker | --native   the one or the other, and nothing else
+  scripts/up --status              say what runs
+  scripts/up --stop                stop all; nothing is left running
 """
 
 import argparse
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
-from firstword.native import engines, environments
+from firstword.native import docker, engines, environments, first_requests, stack
 from firstword.native import gateway as front
 from firstword.native.console import Progress, say, step
 from firstword.native.engines import Engine
@@ -26,17 +28,25 @@ from firstword.native.gateway import Gateway
 
 SPEECH = "qwen3-tts-customvoice-synthetic"
 RECOGNITION = "step-audio-2-mini-synthetic"
+_ENGINE_PORTS = {"qwen3-tts": 8091, "step-audio-2": 8092}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/up`` takes."""
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--docker", action="store_true", help="use Docker, or say why it cannot be used")
+    form.add_argument("--native", action="store_true", help="use Python environments of this machine, without Docker")
     parser.add_argument("--stop", action="store_true", help="stop the engines and the gateway")
     parser.add_argument("--status", action="store_true", help="say what runs; exit code 0 when all is ready")
-    parser.add_argument("--port", type=int, default=8000, help="of the one address (default: %(default)s)")
-    parser.add_argument("--qwen3-tts-port", type=int, default=8091, metavar="PORT", help="default: %(default)s")
-    parser.add_argument("--step-audio-2-port", type=int, default=8092, metavar="PORT", help="default: %(default)s")
+    parser.add_argument("--port", type=int, help="of the one address (default: 8000, or FIRSTWORD_PORT in .env)")
+    native = parser.add_argument_group("without Docker")
+    for model, port in _ENGINE_PORTS.items():
+        native.add_argument(f"--{model}-port", type=int, metavar="PORT", help=f"default: {port}")
     parser.add_argument(
-        "--timeout", type=float, default=900.0, metavar="S", help="for all to become ready (default: %(default)s)"
+        "--timeout",
+        type=float,
+        metavar="S",
+        help="for all to become ready (default: 900; 3600 in Docker, downloads included)",
     )
 
 
@@ -47,17 +57,62 @@ def run(args: argparse.Namespace) -> int:
         FirstwordError: Whatever kept an engine from becoming ready; nothing is left half-started.
     """
     if args.stop:
-        stopped = engines.stop_all()
-        say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
-        return int(Exit.OK)
-    behind = [Engine(SPEECH, args.qwen3_tts_port), Engine(RECOGNITION, args.step_audio_2_port)]
-    gateway = Gateway(port=args.port)
-    wanted = [*behind, gateway]
+        return _stop(args)
     if args.status:
-        return _tell(wanted)
-    _require_ports([engine.port for engine in wanted])
+        files = None if args.native else stack.started()
+        if files is not None:
+            return stack.tell(files)
+        return _tell([*_engines(args), _gateway(args)])
+    files = _compose_files(args)
+    if files is None:
+        behind, gateway = _engines(args), _gateway(args)
+        _require_ports([engine.port for engine in (*behind, gateway)])
+        with environments.locked("up", "another scripts/up is at work: waiting for it"):
+            return _start(behind, gateway, 900.0 if args.timeout is None else args.timeout)
     with environments.locked("up", "another scripts/up is at work: waiting for it"):
-        return _start(behind, gateway, args.timeout)
+        print(stack.up(files, args.port, 3600.0 if args.timeout is None else args.timeout))
+    return int(Exit.OK)
+
+
+def _compose_files(args: argparse.Namespace) -> tuple[str, ...] | None:
+    """Return the compose files to use, or None for the native form; said in one line with its reason.
+
+    Raises:
+        FirstwordError: Docker is asked for and cannot be used.
+    """
+    if args.native:
+        return None
+    if not args.docker and (args.qwen3_tts_port, args.step_audio_2_port) != (None, None):
+        say("without Docker: ports of engines are asked for, which containers do not publish")
+        return None
+    found = docker.find()
+    if isinstance(found, docker.Docker):
+        say(f"with Docker, {' and '.join(found.files)}: {found.why}")
+        return found.files
+    if args.docker:
+        raise FirstwordError(
+            found, mend="start Docker (with Compose), or use scripts/up --native", code=Exit.ENVIRONMENT
+        )
+    say(f"without Docker: {found}")
+    return None
+
+
+def _stop(args: argparse.Namespace) -> int:
+    stopped = [] if args.native else stack.stop()
+    if not args.docker:
+        stopped += engines.stop_all()
+    say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+    return int(Exit.OK)
+
+
+def _engines(args: argparse.Namespace) -> list[Engine]:
+    given = (args.qwen3_tts_port, args.step_audio_2_port)
+    ports = [port if port is not None else usual for port, usual in zip(given, _ENGINE_PORTS.values(), strict=True)]
+    return [Engine(SPEECH, ports[0]), Engine(RECOGNITION, ports[1])]
+
+
+def _gateway(args: argparse.Namespace) -> Gateway:
+    return Gateway() if args.port is None else Gateway(port=args.port)
 
 
 def _start(behind: list[Engine], gateway: Gateway, timeout: float) -> int:
@@ -97,23 +152,9 @@ def _require_ports(ports: list[int]) -> None:
 def requests(gateway: Gateway) -> str:
     """Return the three requests a newcomer pastes."""
     return f"""
-Both engines are ready, at one address. The checkpoints are synthetic: real architectures, small
-made-up weights, so the voice is noise-like and the transcript is made-up words. Paste these:
+Both engines are ready, at one address. {first_requests.SYNTHETIC} Paste these:
 
-# 1. speech: text in, a WAV file out
-curl -sf {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian"}}' -o hello.wav
-
-# 2. the same, streamed: the first samples arrive while the rest is still being made
-curl -sfN {gateway.url}/v1/audio/speech -H 'Content-Type: application/json' \\
-  -d '{{"model": "{SPEECH}", "input": "Hello, world.", "voice": "vivian",
-       "response_format": "wav", "stream": true, "stream_format": "audio"}}' -o streamed.wav
-
-# 3. recognition: the WAV made by the first request in, text out
-printf '{{"model": "{RECOGNITION}", "modalities": ["text"], "messages": [{{"role": "user", "content":
-  [{{"type": "input_audio", "input_audio": {{"format": "wav", "data": "%s"}}}}]}}]}}' "$(base64 -w0 hello.wav)" |
-  curl -sf {gateway.url}/v1/chat/completions -H 'Content-Type: application/json' -d @-
-
+{first_requests.text(gateway.url)}
 Logs: {gateway.log.parent}
 Stop: scripts/up --stop
 """

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from firstword import documents
 from firstword.errors import Exit, FirstwordError
 from firstword.patching.diffs import DoesNotApply, apply_change
 from firstword.patching.environment import installed_version
@@ -101,7 +102,7 @@ def _refuse_twice(series: Series, manifest: Manifest, site_packages: Path) -> No
 def _released_again(old: Manifest, site_packages: Path) -> bool:
     """Whether the distributions were installed anew over a manifest, which no installer removes."""
     return all(
-        (file := site_packages / path).is_file() and sha256(file.read_bytes()) == sums.before
+        documents.is_readable(file := site_packages / path) and sha256(file.read_bytes()) == sums.before
         for path, sums in old.files.items()
     )
 

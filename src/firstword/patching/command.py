@@ -2,7 +2,7 @@
 
 apply    changes an environment (or unpacked wheels, --tree), all or nothing, and leaves a manifest
 verify   compares an environment with the series; exit code 30 names what differs
-list     the patches in order: what, for which release, and when each can go
+list     the patches in order: what each mends and when it can go (--json: every field)
 tree     builds a side-by-side copy of the packages with some of the patches, for PYTHONPATH
 refresh  writes the patches and patches/checksums.json anew (see patches/README.md)
 """
@@ -11,7 +11,7 @@ import argparse
 import json
 from pathlib import Path
 
-from firstword import paths
+from firstword import commands, paths
 from firstword.errors import Exit, FirstwordError
 from firstword.patching.applying import apply
 from firstword.patching.environment import find_site_packages
@@ -57,6 +57,10 @@ def run(args: argparse.Namespace) -> int:
         _list(series, as_json=args.json)
         return int(Exit.OK)
     folder: Path = (getattr(args, "tree", None) or args.site_packages or find_site_packages(series.versions)).resolve()
+    if not folder.is_dir():
+        raise FirstwordError(
+            f"there is no folder {folder}", mend="name the folder that the packages lie in", code=Exit.USAGE
+        )
     if args.action == "verify":
         return _verify(series, folder, as_json=args.json)
     if args.action == "apply":
@@ -80,10 +84,11 @@ def run(args: argparse.Namespace) -> int:
 def _verify(series: Series, folder: Path, *, as_json: bool) -> int:
     problems = verify(folder, series)
     if as_json:
-        print(json.dumps({"ok": not problems, "problems": [vars(p) for p in problems]}))
+        told = [{"cause": problem.cause, "mend": commands.typed(problem.mend)} for problem in problems]
+        print(json.dumps({"ok": not problems, "problems": told}))
     else:
         for problem in problems:
-            print(f"{problem.cause}\n  mend: {problem.mend}")
+            print(f"{problem.cause}\n  mend: {commands.typed(problem.mend)}")
         if not problems:
             print(f"{folder}: {len(series.patches)} patches in place")
     return int(Exit.PATCHES if problems else Exit.OK)
@@ -102,6 +107,4 @@ def _list(series: Series, *, as_json: bool) -> None:
         )
         return
     for patch in series.patches:
-        print(f"{patch.name}\n  {patch.header['Description']}")
-        for field in ("Distribution", "Depends", "Applied-Upstream", "Until"):
-            print(f"  {field}: {patch.header[field]}")
+        print(f"{patch.name}\n  {patch.subject}\n  until: {patch.header['Until']}")

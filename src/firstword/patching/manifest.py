@@ -84,9 +84,11 @@ class Manifest:
             )
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no manifest of this firstword"
             raise FirstwordError(
-                f"cannot read {path}",
-                mend="reinstall the patched distributions, then run `firstword patches apply`",
+                f"cannot read {path}: {why}",
+                # Without a manifest the patched files are known by their checksums, and it is written anew.
+                mend=f"rm -r {path} && firstword patches apply --site-packages {site_packages}",
                 code=Exit.PATCHES,
             ) from None

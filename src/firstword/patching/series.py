@@ -60,6 +60,12 @@ class Patch:
     sha256: str
 
     @property
+    def subject(self) -> str:
+        """First line of its description: what it mends."""
+        description = str(email.parser.HeaderParser().parsestr(self.head)["Description"])
+        return next(line.strip() for line in description.splitlines() if line.strip())
+
+    @property
     def distribution(self) -> str:
         """Name of the distribution it changes."""
         return self.header["Distribution"].partition("==")[0]
@@ -156,6 +162,8 @@ def load_series(root: Path, *, strict: bool = True) -> Series:
         raise _bad(
             f"cannot read {root / SERIES}: {error.strerror}", "set FIRSTWORD_ROOT to a firstword checkout"
         ) from None
+    except UnicodeDecodeError:
+        raise _bad(f"{root / SERIES}: not UTF-8") from None
     names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
     patches: list[Patch] = []
     for name in names:

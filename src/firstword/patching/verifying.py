@@ -1,10 +1,11 @@
 """Is an environment patched as this checkout's series says?"""
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from firstword import paths
+from firstword import documents, paths
 from firstword.errors import FirstwordError
 from firstword.patching.environment import installed_version
 from firstword.patching.manifest import Manifest, manifest_path
@@ -51,7 +52,10 @@ def verify(site_packages: Path, series: Series | None = None) -> list[Problem]:
                     f"install {distribution}=={wanted}",
                 )
             )
-    return problems + [Problem(f"{path} {state}", reapply) for path, state in unpatched(site_packages, series.sums)]
+    for path, state in unpatched(site_packages, series.sums):
+        may_not = f"let the user with id {os.geteuid()} read {site_packages / path}"
+        problems.append(Problem(f"{path} {state}", may_not if state == documents.FORBIDDEN else reapply))
+    return problems
 
 
 def reapplying(series: Series) -> str:
@@ -64,9 +68,10 @@ def unpatched(site_packages: Path, files: Mapping[str, Sums]) -> Iterator[tuple[
     """Yield each file that is not as the series makes it, and how it differs."""
     for path, sums in files.items():
         file = site_packages / path
-        found = sha256(file.read_bytes()) if file.is_file() else None
+        fault = documents.state(file)
+        if fault and fault != "is empty":
+            yield path, fault
+            continue
+        found = sha256(file.read_bytes())
         if found != sums.after:
-            yield (
-                path,
-                {None: "is missing", sums.before: "is not patched"}.get(found, "was changed after it was patched"),
-            )
+            yield path, "is not patched" if found == sums.before else "was changed after it was patched"

@@ -5,7 +5,8 @@
   firstword smoke URL --model M --check voice           some of it
 
 For each model: first, second and tenth request, each format, streams, each voice, seeds, eight at once,
-a client that leaves, recognition, spoken answers; with published weights also text -> speech -> text.
+a client that leaves, recognition, spoken answers, OpenAI's client where it is installed; with published
+weights also text -> speech -> text.
 Ends with 0 when every check passed, 61 when one failed, 60 when there is no server. A key is read from
 FIRSTWORD_API_KEY.
 """
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from firstword.acceptance import kinds
+from firstword.acceptance.arguments import read_recording, require_folder, require_seconds
 from firstword.acceptance.client import Client
 from firstword.acceptance.errors import ClientError
 from firstword.acceptance.judge import FORMATS
@@ -49,13 +51,17 @@ def run(args: argparse.Namespace) -> int:
     """Run the suite.
 
     Raises:
-        FirstwordError: No server, no such model or format, or nothing to check.
+        FirstwordError: No server, no such model or format, nothing to check, no recording, or no place for results.
     """
     formats = tuple(args.formats.split(","))
     if unknown := sorted(set(formats) - set(FORMATS)):
         raise FirstwordError(
             f"no format is called {', '.join(unknown)}", mend=f"use some of {','.join(FORMATS)}", code=Exit.USAGE
         )
+    require_seconds("--timeout", args.timeout, 0.001)
+    recording = read_recording(args.audio) if args.audio else vowels()
+    if args.out:
+        require_folder(args.out)
     key = os.environ.get("FIRSTWORD_API_KEY") or None
     what = _models(args.url, key, args.timeout, args.model)
     results: list[Result] = []
@@ -63,15 +69,18 @@ def run(args: argparse.Namespace) -> int:
         with Client(args.url, key, args.timeout, model=model) as client:
             trial = Trial(
                 client=client,
+                url=args.url.rstrip("/").removesuffix("/v1"),
                 model=model,
                 kind=next((kind for kind in what[model] if kind in SPEAKING), None),
                 formats=formats,
-                recording=args.audio.read_bytes() if args.audio else vowels(),
+                recording=recording,
                 keep=_keeper(args.out, model),
                 others={name: kinds_ for name, kinds_ in what.items() if name != model},
                 ask_as=lambda name: Client(args.url, key, args.timeout, model=name),
                 # Of the models here, the one that listens.
                 has_one_voice=kinds.TRANSCRIPTION in what[model],
+                api_key=key,
+                timeout=args.timeout,
             )
             for result in run_checks(trial, what[model], only=args.check):
                 results.append(result)
@@ -86,7 +95,6 @@ def run(args: argparse.Namespace) -> int:
     document = {"ok": not failed, "url": args.url, "results": [result.as_dict() for result in results]}
     print(json.dumps(document) if args.json else report.summary(results))
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         report.write_junit(results, args.url, args.out / "smoke.xml")
         (args.out / "smoke.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
         table = [*map(report.line, results), report.summary(results)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from firstword.acceptance import kinds
 from firstword.acceptance.errors import ClientError
-from firstword.acceptance.smoke import listening, speaking
+from firstword.acceptance.smoke import listening, sdk, speaking
 from firstword.acceptance.smoke.trial import CheckFailed, NotApplicable, Trial
 
 PASSED, FAILED, NOT_APPLICABLE = "passed", "failed", "not applicable"
@@ -42,11 +42,13 @@ def checks_of(what: tuple[str, ...], formats: tuple[str, ...]) -> Iterator[tuple
         yield "speech: same seed, same bytes", speaking.same_seed
         yield "speech: eight at once", speaking.eight_at_once
         yield "speech: cancelled, then again", speaking.cancelled
+        yield "speech: by OpenAI's client", sdk.speech
         yield "speech: heard again", speaking.round_trip
     if kinds.TRANSCRIPTION in what:
         yield "recognition: transcript", listening.transcript
         yield "recognition: streamed", listening.streamed_transcript
         yield "recognition: no recording", listening.broken_recording
+        yield "recognition: by OpenAI's client", sdk.recognition
     if kinds.SPOKEN_ANSWER in what:
         yield "spoken answer", listening.spoken_answer
         yield "spoken answer: streamed", listening.streamed_spoken_answer

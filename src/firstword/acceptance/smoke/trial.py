@@ -31,6 +31,7 @@ class Trial:
 
     Attributes:
         client: Asks for ``model``.
+        url: The server's address, without ``/v1``.
         model: Its id.
         kind: How it is asked for speech, one of `firstword.acceptance.kinds`; None when it does not speak.
         formats: The formats it must offer.
@@ -39,9 +40,12 @@ class Trial:
         others: The model ids of the stack with what each is for.
         ask_as: Returns a client for another model of the stack.
         has_one_voice: Whether every name it lists is the same voice.
+        api_key: The server's key, or None.
+        timeout: Seconds without a byte after which a request is given up.
     """
 
     client: Client
+    url: str
     model: str
     kind: str | None
     formats: tuple[str, ...]
@@ -50,6 +54,8 @@ class Trial:
     others: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ask_as: Callable[[str], Client] | None = None
     has_one_voice: bool = False
+    api_key: str | None = None
+    timeout: float = 120.0
 
     @property
     def is_synthetic(self) -> bool:

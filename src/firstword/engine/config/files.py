@@ -3,12 +3,11 @@
 import hashlib
 import json
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from firstword import documents, paths
-from firstword.engine.config import schema
+from firstword.engine.config import schema, settings_yaml
 from firstword.errors import Exit, FirstwordError
 
 
@@ -82,8 +81,19 @@ def folder(family: str) -> Path:
 
 
 def shapes(family: str) -> list[str]:
-    """Return the names of a family's shipped configs, sorted."""
-    return sorted(path.stem for path in folder(family).glob("*.yaml"))
+    """Return the names of a family's shipped configs, sorted.
+
+    Raises:
+        FirstwordError: There is none: the checkout is not whole.
+    """
+    found = sorted(path.stem for path in folder(family).glob("*.yaml"))
+    if not found:
+        raise FirstwordError(
+            f"no deploy config lies in {folder(family)}",
+            mend="restore that folder, or set FIRSTWORD_ROOT to a whole firstword checkout",
+            code=Exit.CONFIG,
+        )
+    return found
 
 
 def load(family: str, shape: str) -> EngineConfig:
@@ -134,7 +144,12 @@ def load_file(path: Path, family: str, device: str = "cuda") -> EngineConfig:
     if fault:
         raise FirstwordError(f"{path} {fault}", mend=f"name a file of {examples}, or none", code=Exit.CONFIG)
     path = path.resolve()
-    settings = _parse(text, path)
+    try:
+        settings = settings_yaml.parse(text)
+    except ValueError as error:
+        raise FirstwordError(
+            f"{path}: {error}", mend=f"correct the file; {examples} holds ones that work", code=Exit.CONFIG
+        ) from error
     found = schema.problems(settings, family)
     if found:
         raise FirstwordError(
@@ -158,41 +173,3 @@ def load_file(path: Path, family: str, device: str = "cuda") -> EngineConfig:
         sha256=hashlib.sha256(canonical).hexdigest(),
         _settings=settings,
     )
-
-
-def _parse(text: str, path: Path) -> Any:
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506  # a SafeLoader, below
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" at line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise FirstwordError(
-            f"{path} is not YAML{where}: {problem}", mend="correct that line", code=Exit.CONFIG
-        ) from error
-
-
-@cache
-def _loader() -> Any:
-    """Return PyYAML's safe loader, made to refuse a key that stands twice (YAML itself takes the last)."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        pass
-
-    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = loader.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        result: dict[Any, Any] = yaml.SafeLoader.construct_mapping(loader, node, deep=True)
-        return result
-
-    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
-    return Loader

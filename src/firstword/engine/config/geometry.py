@@ -65,7 +65,7 @@ def of_checkpoint(path: Path, family: str) -> Geometry:
         )
     except OSError as error:
         raise FirstwordError(
-            f"cannot read {file}: {error.strerror}",
+            f"cannot read {error.filename or file}: {error.strerror}",
             mend="name a folder that holds a whole checkpoint",
             code=Exit.CHECKPOINT_INCOMPLETE,
         ) from error

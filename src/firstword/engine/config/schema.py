@@ -53,7 +53,7 @@ def schema() -> dict[str, Any]:
         keys["stage"],
         {
             "stage_id": {"type": "integer", "minimum": 0},
-            "devices": {"type": "string", "pattern": r"^\d+(,\d+)*$"},
+            "devices": {"type": "string", "pattern": r"^[0-9]{1,4}(,[0-9]{1,4})*\Z"},
             "tensor_parallel_size": _COUNT,
             "max_num_seqs": _COUNT,
             "max_num_batched_tokens": _COUNT,
@@ -129,7 +129,8 @@ def _lines(error: Any) -> Iterator[str]:
     elif error.validator == "required":
         yield f"{error.message}{where}"
     else:
-        yield f"{place or 'the file'}: {error.message}"
+        message = " ".join(error.message.split())
+        yield f"{place or 'the file'}: {message if len(message) <= 300 else f'{message[:300]}...'}"
 
 
 def _structure(config: Mapping[str, Any]) -> Iterator[str]:

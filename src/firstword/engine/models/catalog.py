@@ -46,10 +46,12 @@ def find(name: str) -> Entry | None:
     if name in SYNTHETIC:
         family, kind = SYNTHETIC[name]
         return Entry(name, family, kind, synthetic=True, licence="Apache-2.0", lock=None)
-    for known in locks.names():
-        lock = locks.load(known)
-        if name in (known, lock.repository):
-            return Entry(known, lock.family, lock.kind, synthetic=False, licence=lock.licence, lock=lock)
+    known = locks.names()
+    # Of a name its own lock is read; of a repository all, since any may be it. A folder's path is neither.
+    may_be = [name] if name in known else known if "/" in name and not name.startswith((".", "/", "~")) else []
+    for lock in map(locks.load, may_be):
+        if name in (lock.name, lock.repository):
+            return Entry(lock.name, lock.family, lock.kind, synthetic=False, licence=lock.licence, lock=lock)
     return None
 
 
@@ -64,7 +66,7 @@ def get(name: str) -> Entry:
         return entry
     near = difflib.get_close_matches(name.lower().rpartition("/")[2], names(), n=3, cutoff=0.4) or names()
     raise FirstwordError(
-        f"no model is called {name!r}, and there is no such folder",
+        f"no model is called {name[:100]!r}{'...' * (len(name) > 100)}, and there is no such folder",
         mend="use one of: " + ", ".join(near) + "; `firstword models list` shows all",
         code=Exit.MODEL_UNKNOWN,
     )

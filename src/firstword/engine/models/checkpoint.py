@@ -91,10 +91,10 @@ def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
     the files in token2wav/ are not asked for: recognition alone reads none of them.
     """
     wanted = [name for name in REQUIRED[family] if speaks or not name.startswith("token2wav/")]
-    absent = [name for name in wanted if not (path / name).is_file()]
+    absent = [name for name in wanted if not documents.is_readable(path / name)]
     found = [f"{name} {documents.state(path / name)}" for name in absent]
     index = path / "model.safetensors.index.json"
-    if index.is_file():
+    if documents.is_readable(index):
         try:
             weights = [path / shard for shard in sorted(set(shards(index).values()))]
         except (OSError, ValueError) as error:
@@ -108,7 +108,7 @@ def faults(path: Path, family: str, *, speaks: bool = True) -> list[str]:
         name = file.relative_to(path).as_posix()
         if name in absent:
             continue
-        if not file.is_file():
+        if not documents.is_readable(file):
             found.append(f"{name} {documents.state(file)}")
         elif fault := safetensors_fault(file):
             found.append(f"{name}: {fault}")
@@ -125,7 +125,7 @@ def require_whole(path: Path, family: str, *, speaks: bool = True) -> None:
     if found:
         raise FirstwordError(
             f"{path} is incomplete: {'; '.join(found)}",
-            mend="copy the missing files there, or name a checkpoint from `firstword models list`",
+            mend="copy them there, for this user to read, or name a checkpoint from `firstword models list`",
             code=Exit.CHECKPOINT_INCOMPLETE,
         )
 
@@ -138,7 +138,8 @@ def _json(file: Path) -> dict[str, Any]:
             f"{file.parent} holds no {file.name}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE
         ) from error
     except (OSError, ValueError) as error:
-        raise FirstwordError(f"cannot read {file}: {error}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE) from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise FirstwordError(f"cannot read {file}: {why}", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE) from error
     if not isinstance(data, dict):
         raise FirstwordError(f"{file} holds no JSON object", mend=_MEND, code=Exit.CHECKPOINT_INCOMPLETE)
     return data

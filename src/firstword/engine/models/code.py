@@ -37,7 +37,7 @@ def require_known(folder: Path) -> None:
         if state and state != "is empty":
             raise FirstwordError(
                 f"{path.relative_to(folder)} in {folder} {state}",
-                mend="put the file there, or remove it",
+                mend="put a file there that can be read, or remove it",
                 code=Exit.CHECKPOINT_INCOMPLETE,
             )
     found = {path: digest(path).sha256 for path in files}
@@ -57,7 +57,7 @@ def require_known(folder: Path) -> None:
 def _borrowed(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield each ``auto_map`` entry that names another repository, whose code no check of this folder would see."""
     for file in sorted(folder.glob("*.json")):
-        if not file.is_file():
+        if not documents.is_readable(file):
             continue
         if file.stat().st_size > 1_000_000 and "config" not in file.name:  # vocabularies and tokenizers
             continue

@@ -3,7 +3,7 @@
 firstword models list                          every name, its size and whether it is here
 firstword models download step-audio-2-mini    fetch it, verified; goes on where it stopped
 firstword models verify                        everything that is here, in milliseconds
-firstword models verify --full NAME            the same, reading every byte again
+firstword models verify --full NAME            the same, reading every byte of it (published and synthetic ones)
 """
 
 import argparse
@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from firstword import commands, ending
 from firstword.errors import Exit, FirstwordError
 
 
@@ -25,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetching.add_argument("--repair", action="store_true", help="replace files that are not what was published")
     verifying = actions.add_parser("verify", help="check what is here, without the network")
     verifying.add_argument("names", metavar="NAME", nargs="*", help="a name or a folder (default: all that are here)")
-    verifying.add_argument("--full", action="store_true", help="read every byte again, whatever was verified before")
+    verifying.add_argument(
+        "--full",
+        action="store_true",
+        help="read every byte again, of synthetic ones too; of a folder of your own no checksums are known",
+    )
     for action in (listing, fetching, verifying):
         action.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -55,7 +60,8 @@ def _list(args: argparse.Namespace) -> int:
     widths = [max(len(str(row[column])) for row in table) for column in range(len(head))]
     for row in table:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print(f"\nThe synthetic ones are made: firstword synthetic NAME {paths.home() / 'checkpoints'}/NAME")
+    make = commands.typed(f"firstword synthetic NAME {paths.home() / 'checkpoints'}/NAME")
+    print(f"\nThe synthetic ones are made: {make}")
     return Exit.OK
 
 
@@ -98,10 +104,10 @@ def _download(args: argparse.Namespace) -> int:
                 mend=f"firstword synthetic {name} DIR",
                 code=Exit.USAGE,
             )
-        if hub.is_offline():
+        if forbidden := hub.forbidden_by():
             raise FirstwordError(
-                f"HF_HUB_OFFLINE forbids downloading {name}",
-                mend=f"env -u HF_HUB_OFFLINE firstword models download {name}",
+                f"{forbidden} forbids downloading {name}",
+                mend=f"env -u {forbidden} firstword models download {name}",
                 code=Exit.DOWNLOAD,
             )
         download(entry.lock, models_folder() / entry.name, report=_say, repair=args.repair)
@@ -141,7 +147,10 @@ def _verified(name: str, *, full: bool) -> dict[str, Any]:
     started = time.monotonic()
     result: dict[str, Any] = {"name": name, "ok": True}
     try:
-        resolve(name, offline=True, report=_say, full=full)
+        try:
+            resolve(name, offline=True, report=_say, full=full)
+        except OSError as error:  # one that cannot be read keeps no other from being verified
+            raise ending.of_system(error) or error from error
     except FirstwordError as error:
         result |= {"ok": False, **error.as_dict()}
     return result | {"seconds": time.monotonic() - started}

@@ -57,9 +57,14 @@ def _parts(address: str) -> SplitResult:
 
 
 def is_offline() -> bool:
-    """Return whether the user has forbidden the network, with the variables that huggingface_hub reads."""
-    value = os.environ.get("HF_HUB_OFFLINE") or os.environ.get("TRANSFORMERS_OFFLINE") or ""
-    return value.upper() in ("1", "ON", "YES", "TRUE")
+    """Return whether the user has forbidden the network."""
+    return forbidden_by() is not None
+
+
+def forbidden_by() -> str | None:
+    """Return the variable with which the user has forbidden the network, of those that huggingface_hub reads."""
+    name = "HF_HUB_OFFLINE" if os.environ.get("HF_HUB_OFFLINE") else "TRANSFORMERS_OFFLINE"
+    return name if os.environ.get(name, "").upper() in ("1", "ON", "YES", "TRUE") else None
 
 
 def listing(lock: Lock) -> dict[str, Expected]:

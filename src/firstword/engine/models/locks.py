@@ -1,9 +1,11 @@
 """The lock files of published models: one revision, and what is known of its files."""
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
@@ -60,19 +62,62 @@ class Lock:
 
 @cache
 def _read(path: Path) -> Lock:
-    data = tomllib.loads(path.read_text())
-    files = [Expected(item["path"], item["size"], item.get("sha256")) for item in data["files"]]
-    return Lock(
-        name=path.stem,
-        repository=data["repository"],
-        revision=data["revision"],
-        family=data["family"],
-        kind=data["kind"],
-        licence=data["licence"],
-        complete=data["complete"],
-        architecture=data["architecture"],
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _parsed(path.stem, data)
+    except RecursionError:
+        fault = "it is nested too deep"
+    except KeyError as error:
+        fault = f"it has no {error.args[0]}"
+    except (ValueError, TypeError) as error:  # bad TOML and what is no UTF-8 among them
+        fault = " ".join(str(error).split())
+    raise FirstwordError(
+        f"{path} is no lock of a model: {fault}",
+        mend="restore it (git checkout), or set FIRSTWORD_ROOT to a whole firstword checkout",
+        code=Exit.CONFIG,
+    )
+
+
+def _parsed(name: str, data: dict[str, Any]) -> Lock:
+    files = [_file(item) for item in _of(list, data, "files")]
+    lock = Lock(
+        name=name,
+        repository=_text(data, "repository", r"[\w.-]+/[\w.-]+"),
+        revision=_text(data, "revision", r"[0-9a-f]{40}"),
+        family=_text(data, "family", r"[a-z0-9-]+"),
+        kind=_text(data, "kind", r"[a-z0-9_]+"),
+        licence=_text(data, "licence", r".+"),
+        complete=_of(bool, data, "complete"),
+        architecture={key: _of(int, _of(dict, data, "architecture"), key) for key in data["architecture"]},
         files={file.path: file for file in files},
     )
+    if len(lock.files) != len(files):
+        raise ValueError("a file stands twice in it")
+    return lock
+
+
+def _file(item: Any) -> Expected:
+    if not isinstance(item, dict):
+        raise TypeError("files holds something else than tables")
+    path = _of(str, item, "path")
+    size = _of(int, item, "size")
+    if not is_safe(path) or isinstance(size, bool) or size < 0:
+        raise ValueError(f"its file {path!r} of {size} bytes cannot be one")
+    return Expected(path, size, _text(item, "sha256", r"[0-9a-f]{64}") if "sha256" in item else None)
+
+
+def _of[T](kind: type[T], table: dict[str, Any], key: str) -> T:
+    value = table[key]
+    if not isinstance(value, kind):
+        raise TypeError(f"its {key} is {value!r}, no {kind.__name__}")
+    return value
+
+
+def _text(table: dict[str, Any], key: str, pattern: str) -> str:
+    value = _of(str, table, key)
+    if not re.fullmatch(pattern, value):
+        raise ValueError(f"its {key} is {value!r}")
+    return value
 
 
 def names() -> list[str]:
@@ -81,7 +126,11 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Lock:
-    """Return a published model's lock; ``name`` is one of `names`."""
+    """Return a published model's lock; ``name`` is one of `names`.
+
+    Raises:
+        FirstwordError: The lock is damaged.
+    """
     return _read(_folder() / f"{name}.lock")
 
 

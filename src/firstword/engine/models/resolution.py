@@ -1,8 +1,9 @@
 """From a name or a folder to a checkpoint that was verified and can be served."""
 
+import errno
 from pathlib import Path
 
-from firstword.engine.models import catalog, code, hub, verify
+from firstword.engine.models import catalog, code, hub, made, verify
 from firstword.engine.models.checkpoint import Checkpoint, recognise, require_whole
 from firstword.engine.models.download import download
 from firstword.engine.models.folders import models_folder, synthetic_folder
@@ -14,6 +15,30 @@ from firstword.errors import Exit, FirstwordError
 
 def _silent(line: str) -> None:
     del line
+
+
+def find(name_or_path: str | Path) -> tuple[catalog.Entry | None, Path]:
+    """Return what a name or a folder stands for: an entry of the catalogue, else None and the folder, resolved.
+
+    Raises:
+        FirstwordError: It is neither, or the folder cannot be looked at.
+    """
+    text = str(name_or_path)
+    entry = catalog.find(text)
+    if entry is not None:
+        return entry, Path()
+    try:
+        folder = Path(text).expanduser()
+        found = bool(text) and folder.is_dir()  # an empty path would be the current folder
+    except (RuntimeError, ValueError):  # "~nobody", a null byte
+        found = False
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        found = False
+    if not found:
+        catalog.get(text)  # raises, with the nearest names
+    return None, folder.resolve()
 
 
 def resolve(
@@ -33,28 +58,24 @@ def resolve(
         offline: Never touch the network; ``HF_HUB_OFFLINE`` says the same.
         cache: Folder of downloaded models; see `models_folder`.
         report: Takes lines of progress.
-        full: Read every byte of a published model again, whatever was verified before.
+        full: Read every byte of a published or a synthetic model again, whatever was verified before. Of any other
+            folder nobody knows the checksums.
         speaks: Whether the model will speak. For recognition alone, a folder of Step-Audio-2 may lack token2wav/.
 
     Raises:
         FirstwordError: The model is unknown, incomplete, not what was published, or cannot be downloaded.
     """
-    text = str(name_or_path)
-    entry = catalog.find(text)
-    folder = Path(text).expanduser()
-    if entry is None and not folder.is_dir():
-        entry = catalog.get(text)  # raises, with the nearest names
+    entry, folder = find(name_or_path)
     if entry is not None:
         if entry.lock is None:
-            return _synthetic(entry, speaks)
+            return _synthetic(entry, speaks, full)
         return _published(entry.lock, models_folder(cache) / entry.name, offline or hub.is_offline(), report, full)
-    folder = folder.resolve()
     made_for = catalog.find(folder.name) if folder.parent == models_folder(cache).resolve() else None
     if made_for is not None and made_for.lock is not None:
         # A folder that a download made, by its path: verified as by its name, and left as it is. The same folder
         # elsewhere brings its own record along, which proves nothing: it is judged as any other.
         return _published(made_for.lock, folder, True, report, full)
-    return _folder(folder, folder.name, speaks)
+    return _folder(folder, folder.name, speaks, full)
 
 
 def describe(name_or_path: str | Path) -> Checkpoint:
@@ -63,12 +84,10 @@ def describe(name_or_path: str | Path) -> Checkpoint:
     Raises:
         FirstwordError: The model is unknown, or the folder's configuration cannot be read.
     """
-    text = str(name_or_path)
-    entry, folder = catalog.find(text), Path(text).expanduser()
-    if entry is None and folder.is_dir():
+    entry, folder = find(name_or_path)
+    if entry is None:
         family, kind = recognise(folder)
-        return Checkpoint(folder.resolve().name, family, kind, folder.resolve(), None)
-    entry = entry or catalog.get(text)  # raises, with the nearest names
+        return Checkpoint(folder.name, family, kind, folder, None)
     if entry.lock is None:
         return Checkpoint(entry.name, entry.family, entry.kind, synthetic_folder(entry.name), None)
     return Checkpoint(entry.name, entry.family, entry.kind, models_folder() / entry.name, entry.lock.revision)
@@ -91,9 +110,11 @@ def _published(lock: Lock, folder: Path, offline: bool, report: Report, full: bo
         else:
             what = "was never completely downloaded" if folder.is_dir() else "was never downloaded"
         if offline:
+            fetch = f"firstword models download {lock.name}"
+            forbidden = hub.forbidden_by()
             raise FirstwordError(
-                f"{lock.name} {what} ({folder}), and the network is not to be used",
-                mend=f"run once with the network: env -u HF_HUB_OFFLINE firstword models download {lock.name}",
+                f"{lock.name} {what} ({folder})" + (f", and {forbidden} forbids the network" if forbidden else ""),
+                mend=f"run once with the network: env -u {forbidden} {fetch}" if forbidden else fetch,
                 code=Exit.CHECKPOINT_INCOMPLETE,
             )
         download(lock, folder, report=report)
@@ -120,7 +141,7 @@ def _remember(record: Record, report: Report) -> None:
         report(f"cannot remember that in {record.folder} ({error.strerror}): the next start reads the files again")
 
 
-def _synthetic(entry: catalog.Entry, speaks: bool) -> Checkpoint:
+def _synthetic(entry: catalog.Entry, speaks: bool, full: bool) -> Checkpoint:
     folder = synthetic_folder(entry.name)
     if not (folder / "config.json").is_file():
         raise FirstwordError(
@@ -128,7 +149,7 @@ def _synthetic(entry: catalog.Entry, speaks: bool) -> Checkpoint:
             mend=f"firstword synthetic {entry.name} {folder}",
             code=Exit.CHECKPOINT_INCOMPLETE,
         )
-    found = _folder(folder.resolve(), entry.name, speaks)
+    found = _folder(folder.resolve(), entry.name, speaks, full)
     if (found.family, found.kind) != (entry.family, entry.kind):
         raise FirstwordError(
             f"{folder} holds a {found.family} {found.kind}, not {entry.name}",
@@ -138,9 +159,11 @@ def _synthetic(entry: catalog.Entry, speaks: bool) -> Checkpoint:
     return found
 
 
-def _folder(folder: Path, name: str, speaks: bool) -> Checkpoint:
+def _folder(folder: Path, name: str, speaks: bool, full: bool) -> Checkpoint:
     """Return a folder as it is: recognised, whole, and without Python that nobody vouches for."""
     family, kind = recognise(folder)
     require_whole(folder, family, speaks=speaks)
+    if full:
+        made.require_unchanged(folder)
     code.require_known(folder)
     return Checkpoint(name, family, kind, folder, None)

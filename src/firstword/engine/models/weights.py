@@ -74,6 +74,8 @@ def _header(path: Path) -> dict[str, dict[str, list[int]]]:
 
 def torch_fault(path: Path) -> str | None:
     """Return what is wrong with a file of ``torch.save``, judged by the zip directory at its end."""
+    if not documents.is_readable(path):  # is_zipfile would call it another file
+        return f"it {documents.state(path)}"
     if not zipfile.is_zipfile(path):
         return "it is cut short, or no file of torch.save"
     try:

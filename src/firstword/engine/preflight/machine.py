@@ -31,6 +31,32 @@ def checks(context: Context) -> Iterator[Finding]:
         yield from deploy(context)
         yield from shared_memory(context)
         yield from disk(context)
+        yield from writable(context)
+
+
+def other_build(context: Context) -> Iterator[Finding]:
+    """Yield the one finding that there is when the environment holds vLLM's other build; nothing else is worth saying.
+
+    The other checks compare with the lock of the device to serve on: each would have the environment turned into the
+    other one.
+    """
+    installed = context.installed
+    if installed.build is None or installed.build == context.device:
+        return
+    names = {"cpu": "the CPU", "cuda": "GPUs"}
+    asked = f"the shape {context.deploy_config.stem}" if context.deploy_config else f"--device {context.device}"
+    cause = f"{asked} is for {names[context.device]}, and this environment is for {names[installed.build]}"
+    instead = f"pass --device {installed.build}"
+    if context.family is not None:
+        from firstword.engine.config.files import device_by_name, shapes
+
+        suit = (shape for shape in shapes(context.family) if device_by_name(Path(shape)) == installed.build)
+        instead = f"pass --shape {' or '.join(suit)}"
+    how = "README.md, Real models" if installed.build == "cpu" else "scripts/up"
+    other = f"make an environment for {names[context.device]} ({how})"
+    mend = f"{instead}; or {other}"
+    later = "RuntimeError: Device string must not be empty, or Failed to infer device type"
+    yield Finding("devices", context.device, cause, later, mend, Exit.CONFIG)
 
 
 def interpreter(context: Context) -> Iterator[Finding]:
@@ -126,6 +152,36 @@ def disk(context: Context) -> Iterator[Finding]:
         later = "OSError: [Errno 28] No space left on device, from whatever writes first"
         mend = "free space there, or set FIRSTWORD_HOME to a folder elsewhere"
         yield Finding("machine", str(folder), cause, later, mend, Exit.DISK_FULL)
+
+
+def writable(context: Context) -> Iterator[Finding]:
+    """Yield a finding for each folder that a served engine writes to and that cannot be written."""
+    from firstword.acceptance.state import run_dir
+    from firstword.engine.environment import engine_environment
+
+    given = engine_environment(context.device, paths.home() / "cache")
+    wanted = {
+        run_dir(): ("what the supervisor tells of its engine", "FIRSTWORD_RUN_DIR"),
+        Path(given["VLLM_CACHE_ROOT"]): ("vLLM's caches", "VLLM_CACHE_ROOT"),
+    }
+    speakers = Path(given["SPEAKER_SAMPLES_DIR"])
+    if not os.path.isdir(speakers):  # noqa: PTH112  # never raises. One that is there may be read-only: voices are fixed
+        wanted[speakers] = ("uploaded voices", "SPEAKER_SAMPLES_DIR")
+    refused: dict[str, list[tuple[Path, tuple[str, str]]]] = {}
+    for folder, about in wanted.items():
+        if error := context.probes.write_error(folder):
+            refused.setdefault(error, []).append((folder, about))
+    for error, folders in refused.items():  # a home that is read-only is one cause
+        uses = ", ".join(f"{folder} ({what})" for folder, (what, _) in folders)
+        names = " and ".join(name for _, (_, name) in folders)
+        yield Finding(
+            "machine",
+            str(folders[0][0]),
+            f"cannot write in {error}, where there must be {uses}",
+            "PermissionError or OSError: Read-only file system, from the supervisor or from a stage at its start",
+            f"let the user with id {os.geteuid()} write there, or name another folder: FIRSTWORD_HOME, or {names}",
+            Exit.NO_ACCESS,
+        )
 
 
 def port(context: Context) -> Iterator[Finding]:

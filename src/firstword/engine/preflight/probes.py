@@ -1,11 +1,13 @@
 """Ask the machine. Everything a check wants to know of it goes through `Probes`, which tests replace."""
 
 import ctypes
+import errno
 import os
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,8 +85,27 @@ class Probes:
         if folder == Path("/dev/shm") and not folder.is_dir():  # noqa: S108
             return None
         for path in (folder, *folder.parents):
-            if path.exists():
+            try:
                 return shutil.disk_usage(path).free
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:  # it may not be looked at: another check says so
+                return None
+        return None
+
+    def write_error(self, folder: Path) -> str | None:
+        """Return which folder refuses what would be written at ``folder``, and why; None when it can be."""
+        for path in (folder, *folder.absolute().parents):
+            try:
+                path.lstat()
+            except OSError:  # what lies above it tells why
+                continue
+            try:
+                with tempfile.TemporaryFile(dir=path):
+                    return None
+            except OSError as error:
+                # A full disk is told by another check.
+                return None if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"{path} ({error.strerror})"
         return None
 
     def bind_error(self, host: str, port: int) -> str | None:

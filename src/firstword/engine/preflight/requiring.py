@@ -33,9 +33,19 @@ class PreflightFailed(FirstwordError):  # noqa: N818  # a result, not a program 
 
 
 def report(findings: Sequence[Finding]) -> str:
-    """Return the findings as text, one paragraph each."""
+    """Return the findings as text, one paragraph each; what several would look like later is said once, after them."""
     count = "1 thing" if len(findings) == 1 else f"{len(findings)} things"
-    return "\n".join([f"{count} would fail later", *(str(finding) for finding in findings)])
+    by_later: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_later.setdefault(finding.later, []).append(finding)
+    lines = [f"{count} would fail later"]
+    for later, alike in by_later.items():
+        if len(alike) == 1:
+            lines.append(str(alike[0]))
+        else:
+            lines += [finding.without_later() for finding in alike]
+            lines.append(f"  later, for these {len(alike)}: {later}")
+    return "\n".join(lines)
 
 
 def require(checkpoint: "Checkpoint", config: "EngineConfig", *, host: str, port: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from firstword.engine.preflight import integrity, machine, modules, versions
 from firstword.engine.preflight.context import Context
-from firstword.engine.preflight.finding import Finding
+from firstword.engine.preflight.finding import Finding, told
 from firstword.engine.preflight.integrity import Differences
 from firstword.engine.preflight.model import model_files
 from firstword.engine.preflight.patched import patched
@@ -27,6 +27,9 @@ def run_checks(context: Context) -> list[Finding]:
     Raises:
         FirstwordError: The checkout that firstword runs from is not whole.
     """
+    other = list(machine.other_build(context))
+    if other:
+        return other
     survey = Survey(context)
     absent = [*modules.missing(survey), *modules.renamed(survey), *modules.unreadable(survey)]
     known = _Known(survey, absent)
@@ -36,9 +39,9 @@ def run_checks(context: Context) -> list[Finding]:
         found = [
             *absent,
             *(finding for finding in versions.versions(survey) if finding.subject not in known.subjects),
-            *(finding for finding in patched(survey) if not known.explains(finding.subject)),
-            *model_files(context),
-            *machine.checks(context),
+            *(finding for finding in told("patches", patched(survey)) if not known.explains(finding.subject)),
+            *told("model", model_files(context)),
+            *told("machine", machine.checks(context)),
         ]
     finally:
         raised = trial.failures()

@@ -1,6 +1,8 @@
 """Small things that the weight files of ``token2wav`` share."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,4 +52,15 @@ def save(path: Path, expected: Mapping[str, tuple[int, ...]], given: Mapping[str
         if key not in storages:
             storages[key] = torch.from_numpy(np.array(value, np.float16))
         tensors[prefix + name] = storages[key].expand(shape)
-    torch.save(tensors, path)
+    # Into a path that is not ASCII torch writes another way, with other bytes. So it is given one that always is.
+    with _ascii_name(path) as name:
+        torch.save(tensors, name)
+
+
+@contextmanager
+def _ascii_name(path: Path) -> Iterator[str]:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)

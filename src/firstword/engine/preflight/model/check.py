@@ -1,10 +1,11 @@
 """The model check: every file that serving reads is there, whole, and the pinned one."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from firstword import documents
-from firstword.engine.models import weights
+from firstword.engine.models import made, weights
 from firstword.engine.preflight.context import Context, FilePin
 from firstword.engine.preflight.finding import Finding
 from firstword.engine.preflight.flow_yaml import read_flow_yaml
@@ -38,7 +39,7 @@ def model_files(context: Context) -> Iterator[Finding]:
     if context.speaks:
         yield from checker.token2wav()
     yield from checker.pinned({found.subject for found in missing})
-    yield from checker.remote_code()
+    yield from checker.remote_code({found.subject for found in missing})
 
 
 def _mend(model: Path) -> str:
@@ -63,7 +64,10 @@ class _Checker:
         self.mend = _mend(model)
 
     def finding(self, name: str, cause: str, phase: Phase, error: str, *, code: Exit | None = None) -> Finding:
-        return Finding(CHECK, name, cause, phase.later(error), self.mend, code or Exit.CHECKPOINT_INCOMPLETE)
+        mend = self.mend
+        if documents.state(self.model / name) == documents.FORBIDDEN:
+            mend = f"let the user with id {os.geteuid()} read {self.model / name}"
+        return Finding(CHECK, name, cause, phase.later(error), mend, code or Exit.CHECKPOINT_INCOMPLETE)
 
     def missing(self, family: str) -> Iterator[Finding]:
         for need in needed(family, self.context.model_config, speaks=self.context.speaks):
@@ -107,6 +111,8 @@ class _Checker:
         try:
             of_checkpoint(self.model, family)
         except FirstwordError as error:
+            if isinstance(error.__cause__, OSError):
+                return  # config.json was read; the other checks name what cannot be
             model = self.context.model_config.get("talker_config" if family == "qwen3-tts" else "text_config")
             if isinstance(error.__cause__, KeyError) and isinstance(model, dict) and model:
                 return  # left out: the configuration class has a default
@@ -195,25 +201,29 @@ class _Checker:
 
     def pinned(self, known: set[str]) -> Iterator[Finding]:
         """Yield what differs from the pinned revision: sizes, and with ``deep`` checksums."""
+        origin = "the checkpoint as it was made" if made.is_made(self.model) else "the pinned revision"
         for name, pin in sorted((self.context.manifest or {}).items()):
             path = self.model / name
             if name in known:
                 continue
-            if not path.is_file():
-                cause = f"{name} is missing from the checkpoint: the pinned revision has it"
-                yield self.finding(name, cause, START, absence(name))
-            elif self._differs(path, pin):
-                cause = f"{name} is not the pinned revision's: {self._differs(path, pin)}"
+            if not documents.is_readable(path):
+                state = documents.state(path)
+                what = f"{name} is missing from the checkpoint" if state == "is missing" else f"{name} {state}"
+                yield self.finding(name, f"{what}: {origin} has it", START, absence(name))
+            elif differs := self._differs(path, pin):
+                cause = f"{name} is not that of {origin}: {differs}"
                 later = "nothing at start, as a rule: other weights or other code serve under the model's name"
                 yield Finding(CHECK, name, cause, later, self.mend, Exit.CHECKSUM)
 
-    def remote_code(self) -> Iterator[Finding]:
+    def remote_code(self, known: set[str]) -> Iterator[Finding]:
         """Yield a finding when the checkpoint brings Python that nobody vouches for."""
         from firstword.engine.models import code
 
         try:
             code.require_known(self.model)
         except FirstwordError as error:
+            if any(error.cause.startswith(f"{name} ") for name in known):
+                return
             later = "nothing: vLLM runs the checkpoint's own Python (--trust-remote-code)"
             yield Finding(CHECK, "remote code", error.cause, later, error.mend, error.code)
 

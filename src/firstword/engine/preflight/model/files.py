@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firstword import documents
 from firstword.engine.models.checkpoint import REQUIRED
 from firstword.engine.preflight.phases import FIRST_SPEECH, STAGE_PROCESS, START, Phase
 
@@ -85,6 +86,5 @@ def _remote_code(config: Mapping[str, Any]) -> list[str]:
 
 
 def is_there(model: Path, name: str) -> bool:
-    """Whether the checkpoint holds a file of this name that is not empty."""
-    path = model / name
-    return path.is_file() and path.stat().st_size > 0
+    """Whether the checkpoint holds a file of this name that can be read and is not empty."""
+    return documents.state(model / name) is None

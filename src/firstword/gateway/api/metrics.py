@@ -1,0 +1,13 @@
+"""``GET /metrics``: for Prometheus, with a key like everything else."""
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+router = APIRouter()
+
+
+@router.get("/metrics")
+async def metrics(request: Request) -> Response:
+    """Tell what has been counted."""
+    return Response(request.app.state.metrics.page(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,1 @@
+"""Spoken answers in chat completions, as OpenAI asks for them."""

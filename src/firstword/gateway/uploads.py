@@ -1,0 +1,37 @@
+"""How many bytes of recordings are held at a time, all clients together."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from firstword.gateway.errors import ProblemError
+
+
+class Uploads:
+    """Gives out room for recordings.
+
+    Args:
+        most: Bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+
+    @contextmanager
+    def room(self, size: int) -> Iterator[None]:
+        """Hold room for one recording for as long as the block lasts.
+
+        Raises:
+            ProblemError: There is none now (429). One alone always has room.
+        """
+        if self._held and self._held + size > self._most:
+            raise ProblemError(
+                429,
+                "As many recordings are in work as there is memory for",
+                code="rate_limit_exceeded",
+                retry_after=2,
+            )
+        self._held += size
+        try:
+            yield
+        finally:
+            self._held -= size

@@ -1,0 +1,14 @@
+"""The end: every container stops in time and by itself, and nothing is left."""
+
+from stack import DEFAULT_ROUTE
+from test_stack import ENGINES
+
+
+def test_it_stops_in_time_and_down_leaves_nothing(stack):
+    assert stack.python("qwen3-tts", DEFAULT_ROUTE) == "True"
+    stack.compose("stop", seconds=120)
+    for service in (*ENGINES, "gateway"):
+        assert stack.inspect(service)["State"]["ExitCode"] == 0, stack.logs(service)
+    assert stack.left()
+    stack.compose("down", "--volumes")
+    assert stack.left() == []
