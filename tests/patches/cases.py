@@ -34,6 +34,15 @@ BAD_PARAMS = ("a word", "a word for the seed", "below", "unknown", "the engine's
 
 ODD_NAMES = ("a folder", "another folder", "long", "spaces", "dots")
 
+SHARED = {  # a KV cache, by requests that come and go
+    "ended": True,
+    "of all lengths": True,
+    "together, with room": 8,
+    "preempted or waited, with room": False,
+    "blocks left": 0,
+}
+PREEMPTING = {"preempted": True, "some waited": False}
+
 # The control tokens of prompts.
 TURN = "<|im_start|><|im_end|>"
 ANSWER = "<|im_start|>"
@@ -471,5 +480,10 @@ CASES = {
     ),
     "vllm-omni/0040-stages-at-rest-say-so.patch": Case(
         "transfer_checks.rest", {"with requests": [2], "without": [2, 0]}, {"without": [2]}
+    ),
+    "vllm-omni/0041-talker-requests-are-never-preempted.patch": Case(
+        "scheduling_checks.sharing",
+        {"talker": SHARED | {"preempted": False, "some waited": True}, "thinker": SHARED | PREEMPTING},
+        {"talker": SHARED | PREEMPTING, "thinker": SHARED | PREEMPTING},
     ),
 }
