@@ -46,7 +46,7 @@ def test_what_it_prints_can_be_pasted(up, tmp_path):
     done = subprocess.run(["bash", "-e"], input=text, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "hello.wav").read_bytes()[:4] == b"RIFF"
-    assert json.loads(done.stdout)["choices"][0]["message"]["content"]
+    assert json.loads(done.stdout)["text"]
 
 
 def test_status(docker, stack, up, home):
