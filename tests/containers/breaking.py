@@ -98,3 +98,5 @@ class Breaking:
             for watch in (self.killed, self.frozen):
                 watch.look()
             self.told = self.told or self._stack.status("/ready") == 503
+            if self.told and all("healthy" in watch.seconds for watch in (self.killed, self.frozen)):
+                return  # the stack is taken down next

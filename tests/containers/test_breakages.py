@@ -39,6 +39,8 @@ def test_a_frozen_engine_is_ended_and_comes_back(breaking, stack, figures):
 def test_the_gateway_has_told_and_the_stack_is_whole_again(breaking, stack, figures):
     assert breaking.told
     until(lambda: stack.status("/ready") == 200, 60, "the gateway is ready again")
+    # Docker looks every ten seconds, and nothing that depends on an unhealthy gateway is started.
+    until(lambda: stack.inspect("gateway")["State"]["Health"]["Status"] == "healthy", 60, "Docker has seen it")
     # Both engines are new: one request of each kind, not the whole suite once more.
     told = smoke(stack, figures, "after the breakages, by OpenAI's client", "--check", "client")
     assert {SPEECH, RECOGNITION} <= set(told.split())
