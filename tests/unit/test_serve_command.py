@@ -10,6 +10,8 @@ import pytest
 
 from firstword import paths
 from firstword.cli import main
+from firstword.engine import models
+from firstword.engine.preflight.installed import Installed
 from firstword.engine.serve import _kinds, _prepare, add_arguments, command
 from firstword.errors import Exit
 
@@ -111,3 +113,10 @@ def test_the_middleware_named_on_the_command_line_exists():
     words = command(Path("m"), Path("c"), "n", "127.0.0.1", 1)
     module, _, name = words[words.index("--middleware") + 1].rpartition(".")
     assert callable(getattr(importlib.import_module(module), name))
+
+
+def test_a_shape_for_the_other_build_is_refused_before_the_download(capsys, home, monkeypatch):
+    monkeypatch.setattr(Installed, "build", property(lambda _: "cpu"))
+    monkeypatch.setattr(models, "resolve", lambda *_, **__: pytest.fail("it was asked for"))
+    assert main(["serve", QWEN, "--shape", "1x80g"]) == Exit.CONFIG
+    assert "this environment is for the CPU" in capsys.readouterr().err

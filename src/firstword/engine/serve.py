@@ -207,15 +207,13 @@ def _kinds(checkpoint: "Checkpoint", config: "EngineConfig") -> list[str]:
 def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
     from firstword.engine import config as configs
     from firstword.engine import models
-    from firstword.engine.preflight import Probes
+    from firstword.engine.preflight import Context, Probes
     from firstword.engine.preflight.installed import built_for
-    from firstword.engine.preflight.machine import no_driver
+    from firstword.engine.preflight.machine import no_driver, other_build
+    from firstword.engine.preflight.requiring import PreflightFailed
 
     gpus = Probes().devices("cuda")
     device = built_for()
-    if device == "cuda" and not gpus and not args.print_config:
-        # Before a download of many gigabytes, which the preflight comes after.
-        raise no_driver()
     described = models.describe(args.model)
     if args.deploy_config:
         config = configs.load_file(args.deploy_config, described.family, device)
@@ -224,6 +222,12 @@ def _prepare(args: argparse.Namespace) -> "tuple[Checkpoint, EngineConfig]":
         config = configs.load(described.family, shape)
     if args.print_config:
         return described, config
+    # Before a download of many gigabytes, which the preflight comes after.
+    context = Context(device=config.device, family=described.family, deploy_config=config.path)
+    if found := list(other_build(context)):
+        raise PreflightFailed(found)
+    if device == "cuda" and not gpus:
+        raise no_driver()
     return models.resolve(args.model, offline=args.offline, report=say, speaks=config.speaks), config
 
 

@@ -135,6 +135,7 @@ def _start(behind: list[Engine], gateway: Gateway, timeout: float) -> int:
     except BaseException:
         # What ran before goes on.
         engines.stop_all(only=[engine.port for engine in missing])
+        say("stopped what was started here")
         raise
     print(requests(gateway))
     return int(Exit.OK)
@@ -203,6 +204,8 @@ def _wait(wanted: list[Engine], children: "dict[Engine, subprocess.Popen[bytes]]
 def _state(engine: Engine) -> str:
     if engine.ready():
         return "ready"
+    if isinstance(engine, Gateway):
+        return "waiting for the engines"
     try:
         log = engine.log.read_bytes()[-200_000:]
     except OSError:
