@@ -132,10 +132,11 @@ def _start(behind: list[Engine], gateway: Gateway, timeout: float) -> int:
         if gateway in missing:
             children[gateway] = front.start(gateway, own, behind)
         _wait(wanted, children, timeout)
-    except BaseException:
+    except BaseException as error:
         # What ran before goes on.
         engines.stop_all(only=[engine.port for engine in missing])
-        say("stopped what was started here")
+        if not isinstance(error, FirstwordError):
+            say("interrupted: what was started here is stopped")
         raise
     print(requests(gateway))
     return int(Exit.OK)
