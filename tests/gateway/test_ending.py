@@ -21,8 +21,9 @@ def test_a_killed_engine(stack, gateway):
         with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):
             list(pieces)
     refused = gateway.http.post("/v1/audio/speech", json=BODY)
-    assert refused.status_code == 503
-    assert refused.json()["error"]["code"] == "model_not_ready"
+    # The port of a process that is just being ended may still take a request; then it breaks off unanswered.
+    told = (refused.status_code, refused.json()["error"]["code"])
+    assert told in ((503, "model_not_ready"), (502, "upstream_broke"))
     models = gateway.wait(503)["models"]
     assert models[SPEECH[0]]["state"] == "not_ready"
     assert models[RECOGNITION[0]]["state"] == "ready"
