@@ -30,8 +30,8 @@ def get(url: str, path: str, *, timeout: float, api_key: str | None = None) -> t
             with contextlib.suppress(OSError):
                 wire.shutdown(socket.SHUT_RDWR)
 
-    # A socket's own timeout starts anew with each byte.
-    timer = threading.Timer(timeout, give_up)
+    # A socket's own timeout starts anew with each byte. A little later than that: who sends nothing is told as such.
+    timer = threading.Timer(timeout + 0.25, give_up)
     timer.daemon = True
     try:
         connection.connect()
