@@ -1,12 +1,12 @@
 """A request for speech: OpenAI's fields and defaults, with vLLM-Omni's further ones where the model knows them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from firstword.gateway import errors
 from firstword.gateway.audio.tempo import FASTEST, SLOWEST
-from firstword.gateway.catalogue import Catalogue, Entry
+from firstword.gateway.catalogue import Catalogue, Entry, SpeechField
 from firstword.gateway.errors import ProblemError
 from firstword.gateway.routing import Target
 
@@ -58,21 +58,7 @@ class SpeechRequest(BaseModel):
         return self.stream_format is None and not self.stream
 
 
-_OPTIONAL = (
-    "voice",
-    "instructions",
-    "language",
-    "task_type",
-    "ref_audio",
-    "ref_text",
-    "x_vector_only_mode",
-    "speaker_embedding",
-    "max_new_tokens",
-    "seed",
-    "initial_codec_chunk_frames",
-    "non_streaming_mode",
-    "extra_params",
-)
+_OPTIONAL = get_args(SpeechField)
 _TASK_TYPES = {"custom_voice": None, "voice_design": "VoiceDesign", "base": "Base", "mini": None}
 
 
