@@ -1,4 +1,4 @@
-"""What ``probe`` and ``smoke`` are given on the command line, judged before anything is asked of a server."""
+"""What ``probe``, ``smoke`` and ``serve`` are given on the command line, judged before a server is asked anything."""
 
 from pathlib import Path
 

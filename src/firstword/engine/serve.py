@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from firstword.engine.models import Checkpoint
 
 DEFAULT_PORT = 8091
-LONGEST = 1e6  # seconds
 PREFIX = "firstword serve: "
 
 
@@ -179,16 +178,12 @@ def listens(url: str) -> bool:
 
 
 def _require_sense(args: argparse.Namespace) -> None:
+    from firstword.acceptance.arguments import require_seconds
+
     if not 0 < args.port < 65536:
         raise FirstwordError(f"--port is {args.port}", mend="pass one from 1 to 65535", code=Exit.USAGE)
     for name in ("start_timeout", "answer_timeout", "stall_timeout"):
-        if not 0 < getattr(args, name) <= LONGEST:  # neither is NaN
-            option = f"--{name.replace('_', '-')}"
-            raise FirstwordError(
-                f"{option} is {getattr(args, name):g} s",
-                mend=f"pass {option} with more than 0 and at most {LONGEST:g} seconds",
-                code=Exit.USAGE,
-            )
+        require_seconds(f"--{name.replace('_', '-')}", getattr(args, name), 0.001)
 
 
 def _reachable(host: str) -> str:
