@@ -4,10 +4,11 @@ import base64
 import json
 import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import numpy as np
 
+from loopback_server import LoopbackServer
 from sounds import encode, streamed, to_pcm, to_wav, voice
 
 
@@ -50,8 +51,7 @@ class FakeEngine:
         self.headers = []
 
     def __enter__(self):
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = LoopbackServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self

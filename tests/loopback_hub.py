@@ -10,9 +10,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+from loopback_server import LoopbackServer
 
 
 @dataclass
@@ -78,9 +80,7 @@ class LoopbackHub:
         return [s for s in self.seen if s.method == "GET" and s.server == server and s.path.endswith(f"/{path}")]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _Server(LoopbackServer):
     def handle_error(self, *_: object) -> None:
         """Say nothing: clients that break off are part of the tests."""
 

@@ -1,0 +1,11 @@
+"""An HTTP server for tests, on this machine alone."""
+
+from http.server import ThreadingHTTPServer
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """An HTTP server that takes many connections at once and ends with its test."""
+
+    daemon_threads = True
+    # The library's own 5 lets the kernel reset or delay connections beyond it; real servers have hundreds.
+    request_queue_size = 256
