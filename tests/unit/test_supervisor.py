@@ -18,10 +18,11 @@ from firstword.errors import Exit
 DRIVER = """
 import sys, time, urllib.request
 from pathlib import Path
+from firstword.engine.output import Output
 from firstword.engine.supervisor import Supervisor, Timing
 from firstword.errors import Exit, FirstwordError
 
-folder = Path(sys.argv[1])
+folder, output = Path(sys.argv[1]), Output()
 
 def first_answer():
     {first_answer}
@@ -35,11 +36,12 @@ try:
         record=folder / "engine.json", about={{"url": "http://x", "model": "m"}},
         alive=lambda: (folder / "alive").exists(), first_answer=first_answer, still_answers=still_answers,
         timing=Timing(start={start}, first_answer=3, check=0.2, stall=1, grace=1),
-        say=lambda line: print("SAY", line, flush=True), port={port},
+        say=lambda line: output.out("SAY " + line), show=output.out, port={port},
     ).run()
 except FirstwordError as error:
-    print("CAUSE", error.cause, "MEND", error.mend, flush=True)
+    output.out(" ".join(("CAUSE", error.cause, "MEND", error.mend)))
     code = int(error.code)
+output.flush()
 sys.exit(code)
 """
 

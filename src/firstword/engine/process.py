@@ -4,7 +4,6 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -159,12 +158,3 @@ def _reap(deadline: float) -> None:
             return
         if pid == 0:
             time.sleep(0.05)
-
-
-def echo(line: str) -> None:
-    """Print one line of an engine's output on stdout, at once, as far as stdout can write it."""
-    try:
-        sys.stdout.write(line + "\n")
-    except UnicodeEncodeError:
-        sys.stdout.write(line.encode("ascii", "backslashreplace").decode() + "\n")
-    sys.stdout.flush()

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from firstword.engine.fatal import LastWords
-from firstword.engine.process import EngineProcess, adopt_orphans, echo
+from firstword.engine.process import EngineProcess, adopt_orphans
 from firstword.errors import Exit, FirstwordError
 
 
@@ -51,8 +51,8 @@ class Supervisor:
         first_answer: Asks for the first real answer; raises FirstwordError when it is bad or none comes.
         still_answers: Returns None while the engine answers, else the cause in one line.
         timing: See `Timing`.
-        say: Where the supervisor's own lines go. It must not wait.
-        show: Where the engine's lines go.
+        say: Where the supervisor's own lines go.
+        show: Where the engine's lines go. Neither may wait.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Supervisor:
         still_answers: Callable[[], str | None],
         timing: Timing,
         say: Callable[[str], None],
-        show: Callable[[str], None] = echo,
+        show: Callable[[str], None],
         port: int | None = None,
     ) -> None:
         self._command, self._environment = command, environment
