@@ -58,6 +58,7 @@ class Engine:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         environment |= {"FIRSTWORD_RUN_DIR": str(self.run_dir), "FIRSTWORD_TEST_MARK": self._mark}
+        environment["VLLM_OMNI_LOST_CHUNK_SECONDS"] = "5"  # 30 for users
         command = [str(_firstword()), "serve", self.model, *self._config()]
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         with self.log.open("ab") as log:
@@ -123,9 +124,9 @@ class Engine:
         return [pid for pid in self.processes() if pid not in (self.api_server(), self._process.pid)]
 
     @contextmanager
-    def frozen(self):
-        """Stop every stage, as a hung kernel or collective would; the API server goes on."""
-        stages = self.stages()
+    def frozen(self, *stages):
+        """Stop every stage, or those named, as a hung kernel or collective would; the API server goes on."""
+        stages = stages or self.stages()
         assert stages
         try:
             for pid in stages:

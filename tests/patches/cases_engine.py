@@ -144,6 +144,9 @@ ENGINE = {
             "half a pair": ["The input is not Unicode text (half of a surrogate pair)", "session.done"],
             "an unknown type": ["Unknown message type: ?", "session.done"],
             "endless text": ["The input of this utterance is too large"],
+            "idle": ["session.done", "Idle timeout: no message received"],
+            "silent": ["Timeout waiting for session.config"],
+            "wrong order": ["Expected session.config, got: input.text"],
         },
         {
             "plain": ["audio.start", "audio.done", "went on"],

@@ -44,8 +44,8 @@ class Service:
         yield b"sound"
 
 
-def _session(service: Service, frames: list[Any]) -> list[str]:
-    """Send documents, texts and bytes, and leave; return the types and messages that came back before that."""
+def _session(service: Service, frames: list[Any], *, stay: bool = False) -> list[str]:
+    """Send documents, texts and bytes, and leave or say no more; return what types and messages come back."""
     from fastapi import WebSocket
     from vllm_omni.entrypoints.openai.serving_speech_stream import OmniStreamingSpeechHandler
 
@@ -60,7 +60,7 @@ def _session(service: Service, frames: list[Any]) -> list[str]:
         coming.append({"type": "websocket.disconnect", "code": 1001})
 
         async def receive() -> dict[str, Any]:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(60 if stay and len(coming) == 1 else 0.01)
             return coming.pop(0)
 
         async def send(message: Any) -> None:
@@ -70,7 +70,7 @@ def _session(service: Service, frames: list[Any]) -> list[str]:
                 sent.append(told["message"] if told["type"] == "error" else told["type"])
 
         scope = {"type": "websocket", "path": "/", "headers": [], "query_string": b""}
-        handler = OmniStreamingSpeechHandler(service)  # type: ignore[arg-type]
+        handler = OmniStreamingSpeechHandler(service, idle_timeout=0.5, config_timeout=0.5)  # type: ignore[arg-type]
         await handler.handle_session(WebSocket(scope, receive, send))
 
     try:
@@ -106,6 +106,9 @@ def frames() -> dict[str, Any]:
     told = {name: _session(Service(), [CONFIG, *frame, *good]) for name, frame in odd.items()}
     endless = [{"type": "input.text", "text": "a" * 10_000}] * 20
     told["endless text"] = _session(Service(), [CONFIG, *endless, *good])
+    told["idle"] = _session(Service(), [CONFIG, *good], stay=True)
+    told["silent"] = _session(Service(), [], stay=True)
+    told["wrong order"] = _session(Service(), [*good, CONFIG])
     return {name: [word for word in words if not word.startswith("audio.")] for name, words in told.items()}
 
 
