@@ -156,4 +156,12 @@ ENGINE = {
             "endless text": ["session.done"],
         },
     ),
+    "vllm-omni/0044-a-cache-holds-the-longest-request.patch": Case(
+        "scheduling_checks.longest",
+        {
+            "its size": "served",
+            "one block less": "A request of max_model_len (240) needs 15 blocks of KV cache and there are 14",
+        },
+        {"its size": "served", "one block less": "waits for ever"},
+    ),
 }
