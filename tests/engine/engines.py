@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from firstword import paths
-from firstword.acceptance import probe
 from firstword.acceptance.client import Client
 from firstword.engine.config import of_checkpoint
 
@@ -53,7 +52,7 @@ class Engine:
         return self._process is not None and self._process.poll() is None
 
     def start(self):
-        """Return once its supervisor has seen a good answer of each kind, and the probe agrees."""
+        """Return once its supervisor has seen a good answer of each kind."""
         _make_checkpoint(self.model)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
@@ -90,8 +89,6 @@ class Engine:
             assert self.running, f"it ended with exit code {self._process.returncode}"
             assert time.monotonic() < deadline, f"not ready after {START_SECONDS} s"
             time.sleep(0.2)
-        state = self.run_dir / f"probe-{self.port}.json"
-        assert probe.still_answers(self.url, state=state, record=self.record) is None
 
     def _told(self):
         """Return what the supervisor tells of its engine."""
@@ -135,10 +132,6 @@ class Engine:
         finally:
             for pid in stages:
                 os.kill(pid, signal.SIGCONT)
-
-    def restart(self):
-        self.stop()
-        self.start()
 
     def client(self, timeout=120.0):
         return Client(self.url, timeout=timeout, model=self.model)
