@@ -31,6 +31,12 @@ def engines(tmp_path_factory):
     engines.stop()
 
 
+@pytest.fixture(scope="session")
+def said_before():
+    """What engines of the same model have said, by model."""
+    return {}
+
+
 @pytest.fixture
 def engine(engines, request):
     """The engine that the test is marked with, started if need be; one that died is started anew."""

@@ -7,12 +7,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from websockets.sync.client import connect
+
+SESSIONS = "/v1/audio/speech/stream"
 SEGMENTS = Path("/dev/shm")
 SECONDS = 20  # for everything to be gone
 
 
 def leave(engine, path, body, seconds):
     """Send a request and drop the connection after so many seconds, whatever has come of the answer."""
+    if path == SESSIONS:
+        leave_session(engine, body, seconds)
+        return
     text = json.dumps({"model": engine.model, **body}).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nhost: engine\r\ncontent-type: application/json\r\ncontent-length: {len(text)}\r\n\r\n"
@@ -27,6 +33,22 @@ def leave(engine, path, body, seconds):
                     return
             except TimeoutError:
                 return
+
+
+def leave_session(engine, config, seconds):
+    """Ask for speech through a WebSocket and drop it; ``config`` also holds the ``input``."""
+    session = {key: value for key, value in config.items() if key != "input"}
+    with connect(f"ws://127.0.0.1:{engine.port}{SESSIONS}", proxy=None) as connection:
+        for frame in ({"type": "session.config", **session}, {"type": "input.text", "text": config["input"]}):
+            connection.send(json.dumps(frame))
+        connection.send('{"type": "input.done"}')
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            try:
+                connection.recv(left)
+            except TimeoutError:
+                break
+        connection.socket.close()  # without a word of leave
 
 
 def leave_often(engine, requests, number, *, at_once=8, longest=1.2):

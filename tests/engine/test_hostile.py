@@ -6,6 +6,7 @@ FIRSTWORD_HOSTILE_REQUESTS says how many to each engine (125), FIRSTWORD_HOSTILE
 
 import os
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,12 +60,14 @@ def generated(strategy, count):
     return found
 
 
-def faults(engine, requests):
-    """Send ``(path, body)``s; return what was wrong with each answer that was wrong."""
+def faults(engine, requests, statuses=None):
+    """Send ``(path, body)``s, count the statuses, and return what was wrong with each answer that was wrong."""
+    statuses = Counter() if statuses is None else statuses
 
     def one(request):
         path, body = request
-        wrong = send(engine.url, path, body)
+        status, wrong = send(engine.url, path, body)
+        statuses[status] += 1
         return wrong and f"{path} {re.sub(r'[A-Za-z0-9+/=]{80,}', '…', repr(body))[:700]}\n    -> {wrong}"
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -82,10 +85,14 @@ def memory(engine):
 def test_hostile_requests(engine, requests):
     told = [(path, body) for path, strategy in requests for body in generated(strategy, COUNT // len(requests))]
     fifth = len(told) // 5
-    wrong = faults(engine, told[:fifth])
+    statuses = Counter()
+    wrong = faults(engine, told[:fifth], statuses)
     before = memory(engine)
-    wrong += faults(engine, told[fifth:])
-    grown = memory(engine) - before
+    wrong += faults(engine, told[fifth:], statuses)
+    after = memory(engine)
+    grown = after - before
+    print(f"{engine.model}: {len(told)} requests of seed {SEED}, answers {dict(statuses)}, wrong {len(wrong)},")
+    print(f"{before / 2**20:.0f} MiB after a fifth, {after / 2**20:.0f} MiB at the end, processes {engine.processes()}")
     with engine.client() as client:
         assert client.transcribe(vowels()).text if CHAT in dict(requests) else client.models()
     assert not wrong, f"{len(wrong)} of {len(told)} answers:\n" + "\n".join(wrong[:20])

@@ -1,7 +1,7 @@
 """Clients that leave at any point leave nothing behind: no chunk, no count, no memory, and the engine as it was."""
 
 import pytest
-from leaving import gauges, leave, leave_often, memory, segments, until
+from leaving import SESSIONS, gauges, leave, leave_often, memory, segments, until
 from listening import LOW, heard
 
 from firstword.acceptance.client import TRANSCRIBE
@@ -10,6 +10,9 @@ TEXT = "Nobody will hear the end of this, and it is a long way to it, for whoeve
 PLAIN = ("/v1/audio/speech", {"input": TEXT})
 STREAMED = ("/v1/audio/speech", {"input": TEXT, "stream": True, "stream_format": "sse", "response_format": "pcm"})
 RAW = ("/v1/audio/speech", {"input": TEXT, "stream": True, "response_format": "pcm"})
+BATCH = ("/v1/audio/speech/batch", {"items": [{"input": TEXT}, {"input": TEXT}]})
+SESSION = (SESSIONS, {"input": TEXT})
+STREAMED_SESSION = (SESSIONS, {"input": TEXT, "stream_audio": True, "response_format": "pcm"})
 RECOGNITION = ("/v1/chat/completions", {"messages": [heard(LOW, TRANSCRIBE)], "modalities": ["text"]})
 ANSWER = (
     "/v1/chat/completions",
@@ -21,10 +24,12 @@ ANSWER = (
 STREAMED_ANSWER = (ANSWER[0], ANSWER[1] | {"stream": True})
 
 QWEN = pytest.param(
-    [PLAIN, STREAMED, RAW], marks=pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu"), id="qwen3-tts"
+    [PLAIN, STREAMED, RAW, BATCH, SESSION, STREAMED_SESSION],
+    marks=pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu"),
+    id="qwen3-tts",
 )
 STEP = pytest.param(
-    [RECOGNITION, ANSWER, STREAMED_ANSWER, PLAIN, STREAMED],
+    [RECOGNITION, ANSWER, STREAMED_ANSWER, PLAIN, STREAMED, BATCH, SESSION, STREAMED_SESSION],
     marks=pytest.mark.engine("step-audio-2-mini-synthetic", "speech-cpu"),
     id="step-audio-2",
 )

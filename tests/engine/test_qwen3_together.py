@@ -1,4 +1,4 @@
-"""Qwen3-TTS with many requests at once, and after a restart."""
+"""Qwen3-TTS with many requests at once."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +10,7 @@ from firstword.acceptance.judge import judge_speech
 
 pytestmark = pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu")
 
-WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+WORDS = ("one", "two", "three", "four")
 TEXTS = [f"Request number {word} says something of its own." for word in WORDS]
 VOICES = ("ryan", "vivian", "serena", "aiden")
 
@@ -20,21 +20,16 @@ def ask(client, index):
 
 
 def test_eight_at_once_are_not_mixed(client):
-    alone = [ask(client, index) for index in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda index: ask(client, index), range(8)))
-    for index, answer in enumerate(together):
+    alone = [ask(client, index) for index in range(4)]
+    with ThreadPoolExecutor(10) as pool:
+        # They draw their own random numbers, and leave the others theirs.
+        unseeded = [pool.submit(client.speech, TEXTS[0], fmt="pcm", voice="ryan") for _ in range(2)]
+        together = list(pool.map(lambda index: ask(client, index), [*range(4)] * 2))
+    for index, answer in enumerate(together[:4]):
         verdict = judge_speech(answer.body, fmt="pcm", text=TEXTS[index])
         assert verdict.ok, f"{index}: {verdict}"
-    assert len({answer.body for answer in alone}) == 8
+    assert len({answer.body for answer in [*alone, *(answer.result() for answer in unseeded)]}) == 6
     # The same frames; a batch may round matrix products another way, by one 16-bit step.
-    for one, other in zip(map(samples, together), map(samples, alone), strict=True):
+    for one, other in zip(map(samples, together), map(samples, alone * 2), strict=True):
         assert len(one) == len(other)
         assert np.abs(one - other).max() <= 2 / 2**15
-
-
-def test_a_restart_gives_the_same_bytes(engine, client):
-    before = [ask(client, index).body for index in range(2)]
-    engine.restart()
-    after = [ask(client, index).body for index in reversed(range(2))]
-    assert after[::-1] == before

@@ -31,6 +31,10 @@ def test_wait_ready_asks_for_itself(engine):
     assert report.ok
 
 
+def test_the_probe_agrees_with_the_supervisor(engine, tmp_path):
+    assert probe.still_answers(engine.url, state=tmp_path / "probe.json", record=engine.record) is None
+
+
 def test_one_real_answer_then_none(check):
     assert check().asked
     assert not check().asked

@@ -6,7 +6,7 @@ import os
 import httpx
 import pytest
 from listening import LOW
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from firstword.acceptance.judge import judge_speech, judge_transcript
@@ -180,6 +180,11 @@ def test_a_stop_string_ends_a_spoken_answer(engine, http):
     assert answer.json()["choices"][0]["finish_reason"] == "stop"
 
 
+def _say(socket, message):
+    socket.send(message)
+    return socket.recv(timeout=20)
+
+
 SOCKET = "/v1/audio/speech/stream"
 CLOSED_SOCKETS = (
     "/v1/realtime",
@@ -191,12 +196,15 @@ CLOSED_SOCKETS = (
 
 
 @pytest.mark.engine("qwen3-tts-customvoice-synthetic", "cpu")
+@pytest.mark.usefixtures("same_processes")
 def test_odd_messages_on_the_web_socket_are_told(engine):
     odd = ["x", "[1]", "{}", '{"type": 5}', '{"type": "input.text"}', '{"type": "session.config", "speed": "x"}']
+    odd += [b"\x00\xff", "[" * 100_000, '{"type": "\\ud800"}']
     for message in odd:
         with connect(f"ws://127.0.0.1:{engine.port}{SOCKET}") as socket:
-            socket.send(message)
-            assert json.loads(socket.recv(timeout=20))["type"] == "error"
+            assert json.loads(_say(socket, message))["type"] == "error"
+    with connect(f"ws://127.0.0.1:{engine.port}{SOCKET}") as socket, pytest.raises(ConnectionClosed, match="1009"):
+        _say(socket, "x" * 17_000_000)
     for path in CLOSED_SOCKETS:
         with pytest.raises(InvalidStatus, match="403"), connect(f"ws://127.0.0.1:{engine.port}{path}"):
             pass

@@ -14,14 +14,14 @@ LONGEST = 120.0  # seconds for one answer, however busy the machine
 
 
 def send(url, path, body):
-    """Send a body (a document, or bytes as they are) and return what is wrong with the answer, or None."""
+    """Send a body (a document, or bytes as they are); return the answer's status and what is wrong with it, or None."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"}
     try:
         answer = httpx.post(url + path, content=content, headers=headers, timeout=LONGEST, trust_env=False)
     except httpx.HTTPError as error:
-        return f"no whole answer: {type(error).__name__}: {error}"
-    return fault(answer.status_code, answer.headers.get("content-type", ""), answer.content)
+        return None, f"no whole answer: {type(error).__name__}: {error}"
+    return answer.status_code, fault(answer.status_code, answer.headers.get("content-type", ""), answer.content)
 
 
 def fault(status, kind, content):

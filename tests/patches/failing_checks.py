@@ -210,6 +210,7 @@ def _adapter() -> Any:
         setattr(adapter, name, defaultdict(int))
     adapter.code_prompt_token_ids, adapter.request_ids_mapping, adapter.model_mode = {}, {}, "generation"
     adapter._failed_sends, adapter._finished_load_reqs = set(), set()
+    adapter._missing_since = {}
     adapter.upstream_exhausted_requests, adapter.segment_finished_requests = set(), set()
     adapter.cleanup = lambda *_: None
     return adapter

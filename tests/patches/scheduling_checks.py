@@ -38,6 +38,23 @@ def _facts(architecture: str) -> dict[str, Any]:
     }
 
 
+def longest() -> dict[str, Any]:
+    """Serve a request of full length on a cache of just its size, and on one that vLLM takes for as large."""
+    most = -(-(PROMPT + FRAMES) // BLOCK)
+    return {name: _one_long(blocks) for name, blocks in (("its size", most), ("one block less", most - 1))}
+
+
+def _one_long(blocks: int) -> str:
+    try:
+        stage = Stage("StepAudio2ForConditionalGeneration", blocks, 0)
+    except ValueError as error:
+        return str(error).partition(":")[0]
+    always_most = {"randint.side_effect": lambda _, most: most, "random.return_value": 1.0}
+    stage.random = mock.Mock(**always_most)
+    stage.serve(1)
+    return "served" if stage.ended == 1 and stage.right else "waits for ever"
+
+
 class Stage:
     """A scheduler, and what became of its requests."""
 

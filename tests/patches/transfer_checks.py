@@ -43,7 +43,20 @@ class Pair:
 
     def finish(self, request: Any) -> None:
         request.status = RequestStatus.FINISHED_STOPPED
+        request.num_computed_tokens = request.num_tokens  # the receiver, whose request this is too, sets it to 0
         self.sender.save_async({"frame": 0}, request)
+
+    def receive(self, request: Any) -> bool:
+        """Let the receiver wait for a chunk, and tell whether one came, or what stands for it."""
+        self.receiver.load_async(request)
+        return self.received(request)
+
+    def received(self, request: Any) -> bool:
+        arrived = self.receiver._finished_load_reqs
+        _until(lambda: request.request_id in arrived)
+        came = request.request_id in arrived
+        arrived.discard(request.request_id)
+        return came
 
     def abort(self, request: Any, *adapters: Any) -> None:
         for adapter in adapters or (self.sender, self.receiver):
@@ -94,7 +107,14 @@ def _left() -> list[str]:
 
 def _kept(adapter: Any) -> int:
     names = ("put_req_chunk", "get_req_chunk", "code_prompt_token_ids", "request_payload", "requests_num_chunks_sent")
-    names += ("ramp_chunk_count", "_pending_load_reqs", "_draining", "request_ids_mapping")
+    names += (
+        "ramp_chunk_count",
+        "_pending_load_reqs",
+        "_draining",
+        "request_ids_mapping",
+        "_upstream_ended",
+        "_missing_since",
+    )
     return sum(len(getattr(adapter, name, ())) for name in names)
 
 
@@ -102,11 +122,14 @@ def aborted() -> dict[str, Any]:
     """Abort requests at each point of their way; and one in its first stage alone, as a stop string does."""
     pair = Pair()
     try:
-        before, unread, half, done = (pair.add(name) for name in ("before", "unread", "half", "done"))
+        before, unread, half, done, failed = (pair.add(name) for name in ("before", "unread", "half", "done", "failed"))
         pair.send(unread, 3)
         pair.send(half, 3)
-        pair.receiver.load_async(half)
-        _until(lambda: half.request_id in pair.receiver._finished_load_reqs)
+        pair.receive(half)
+        pair.send(failed, 3)
+        pair.receive(failed)
+        pair.receiver.cleanup(failed.request_id, failed.external_req_id)  # in the second stage: the first is aborted
+        pair.abort(failed, pair.sender)
         pair.send(done, 3)
         pair.finish(done)
         _until(lambda: done.external_req_id not in pair.sender.put_req_chunk)
@@ -119,9 +142,7 @@ def aborted() -> dict[str, Any]:
         pair.send(stopped, 1)
         pair.abort(stopped, pair.sender)
         for _ in range(2):
-            pair.receiver.load_async(stopped)
-            _until(lambda: stopped.request_id in pair.receiver._finished_load_reqs)
-            pair.receiver._finished_load_reqs.discard(stopped.request_id)
+            pair.receive(stopped)
         return facts | {"a stop string ends both": stopped.request_id in pair.receiver.upstream_exhausted_requests}
     finally:
         pair.close()
@@ -186,6 +207,33 @@ def lost() -> dict[str, Any]:
         pair.close()
 
 
+def missing() -> dict[str, Any]:
+    """Take the second of three chunks away, and tell the receiver only later that the sender has ended the request."""
+    pair = Pair()
+    pair.receiver.LOST_SECONDS = 0.2
+    try:
+        request, queued = pair.add("missing"), pair.add("queued")
+        pair.send(request, 3)
+        for file in SEGMENTS.glob(f"*{request.request_id}_0_1*"):
+            file.unlink()
+        facts: dict[str, Any] = {"first": pair.receive(request)}
+        pair.receiver.load_async(request)
+        pair.receiver.load_async(queued)  # the sender has not begun with it
+        time.sleep(1.0)
+        facts["before its end"] = request.request_id in pair.receiver._finished_load_reqs
+        pair.finish(request)
+        getattr(pair.receiver, "upstream_ended", lambda _: None)(request.request_id)
+        facts["after its end"] = pair.received(request)
+        facts["told"] = request.additional_information.get("meta", {}).get("error")
+        facts["queued"] = queued.request_id in pair.receiver._finished_load_reqs
+        pair.receiver.cleanup(request.request_id, request.external_req_id)
+        pair.abort(queued)
+        _until(lambda: not _left() and not _kept(pair.receiver))
+        return facts | {"files": len(_left()), "receiver": _kept(pair.receiver)}
+    finally:
+        pair.close()
+
+
 def names() -> dict[str, Any]:
     """Send a chunk under what clients may call their requests."""
     sender, receiver = _adapter(0).connector, _adapter(1).connector
@@ -244,6 +292,41 @@ def gauges() -> dict[str, Any]:
     asyncio.run(server._abort(["leaves"]))
     engine._running_counter.decrement()
     return facts | {"none runs": _gauges()}
+
+
+def ends_told() -> dict[str, Any]:
+    """Let stage 0 end a request that goes on and one that does not, and see what stage 1 is told and takes note of."""
+    import asyncio
+
+    from vllm_omni.engine import orchestrator as module
+    from vllm_omni.engine.stage_engine_core_proc import StageEngineCoreProc
+
+    core: Any = StageEngineCoreProc.__new__(StageEngineCoreProc)
+    core.scheduler = mock.MagicMock(requests={"spoken": None})
+    told: list[str] = []
+
+    async def call_utility_async(method: str, request_id: str) -> None:
+        told.append(f"{method} {request_id}")
+        getattr(core, method)(request_id)
+
+    pools = [mock.MagicMock(final_output=False), mock.MagicMock()]
+    pools[1].get_bound_client.return_value = SimpleNamespace(call_utility_async=call_utility_async)
+    loop: Any = mock.MagicMock(stage_pools=pools, async_chunk=True, _pd_pair=None, _telling=set())
+    loop._cfg_tracker.is_companion.return_value = loop._is_duplex_session_request.return_value = False
+    loop._duplex_output_decision.return_value = None
+    loop._tell_upstream_ended = lambda *told: module.Orchestrator._tell_upstream_ended(loop, *told)
+
+    async def end(request_id: str, final_stage: int) -> None:
+        state = SimpleNamespace(final_stage_id=final_stage, stage_submit_ts={0: 0.0, 1: 0.0})
+        state.streaming, state.final_output_stage_ids = SimpleNamespace(enabled=False), set()
+        output = SimpleNamespace(request_id=request_id, finished=True)
+        await module.Orchestrator._route_output(loop, 0, 0, output, state, None)
+        await asyncio.gather(*loop._telling)
+
+    for request_id, final_stage in (("spoken", 1), ("written", 0), ("gone", 1)):
+        asyncio.run(end(request_id, final_stage))
+    noted = [call.args[0] for call in core.scheduler.chunk_transfer_adapter.upstream_ended.call_args_list]
+    return {"told": told, "noted": noted}
 
 
 def rest() -> dict[str, Any]:

@@ -7,14 +7,17 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
+import torch
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from vllm.platforms import current_platform
+from vllm.v1.sample.sampler import Sampler
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 from vllm_omni.platforms import current_omni_platform, resolve_current_omni_platform_cls_qualname
 from vllm_omni.platforms.interface import OmniPlatform
+from vllm_omni.worker.gpu_ar_model_runner import GPUARModelRunner
 from vllm_omni.worker.gpu_model_runner import OmniGPUModelRunner
 
 from firstword.platform import cpu, register, worker
@@ -93,6 +96,25 @@ def test_the_setting_left_open_without_graphs_is_filled_in():
     runner = Runner()
     runner._init_talker_mtp()
     assert runner.compilation_config.max_cudagraph_capture_size == 0
+
+
+def test_a_seeded_row_draws_the_same_among_rows_without_a_seed(monkeypatch):
+    def with_a_sampler(runner, vllm_config, device):
+        runner.sampler = Sampler()
+
+    monkeypatch.setattr(GPUARModelRunner, "__init__", with_a_sampler)
+    sampler = worker.CpuARModelRunner(None, torch.device("cpu")).sampler.topk_topp_sampler
+    logits = torch.randn(1, 50, generator=torch.Generator().manual_seed(1))
+
+    def draw(rows, seeded):
+        generator = torch.Generator().manual_seed(7)
+        drawn = [sampler(logits.repeat(rows, 1), {seeded: generator}, None, None)[0].tolist() for _ in range(20)]
+        return [step[seeded] for step in drawn], [step[-1] for step in drawn]
+
+    alone, _ = draw(1, 0)
+    among, others = draw(3, 1)
+    assert among == alone
+    assert draw(3, 1)[1] != others  # what has no seed differs from time to time
 
 
 def test_importing_the_plugin_imports_no_engine():

@@ -7,6 +7,8 @@ twin, no streams, no graphs). Their common ancestor is vLLM's GPUModelRunner.
 
 from typing import ClassVar
 
+import torch
+from vllm.config import VllmConfig
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 from vllm_omni.worker.gpu_ar_model_runner import GPUARModelRunner
@@ -28,6 +30,13 @@ class _WithoutGraphs(OmniGPUModelRunner):
 
 class CpuARModelRunner(_WithoutGraphs, GPUARModelRunner, CPUModelRunner):
     """Runs an autoregressive stage: thinker or talker, with its code predictor."""
+
+    def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
+        super().__init__(vllm_config, device)
+        # forward_cpu (vllm/v1/sample/ops/topk_topp_sampler.py:195) draws for every row from the process's generator as
+        # soon as one row has no seed; forward_native, which GPUs with seeded rows use too, draws each from its own.
+        sampler = self.sampler.topk_topp_sampler
+        sampler.forward = sampler.forward_native
 
 
 class CpuGenerationModelRunner(_WithoutGraphs, GPUGenerationModelRunner, CPUModelRunner):
