@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from cases_syncs import SYNC_CASES
+
 SAMPLES = 40 * 960  # of the 40 tokens that the checks decode
 LOOKED_AHEAD = 3 * 960  # of the tokens that a chunk only looks at
 OVERLAP = 3840  # what a stream holds back until its next chunk
@@ -487,3 +489,4 @@ CASES = {
         {"talker": SHARED | PREEMPTING, "thinker": SHARED | PREEMPTING},
     ),
 }
+CASES |= {name: Case(*case) for name, case in SYNC_CASES.items()}
