@@ -147,7 +147,7 @@ def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
         ("step-audio-2", "speech-1x80g", lambda s: s["stages"][0].update(enforce_eager=False), "CUDA graph"),
         ("step-audio-2", "asr-1x80g", lambda s: s["stages"][0].update(enforce_eager=False), "CUDA graph"),
         ("step-audio-2", "speech-cpu", lambda s: s.update(async_chunk=False), "sequential form"),
-        ("step-audio-2", "speech-cpu", lambda s: s["stages"][1].update(max_num_seqs=2), "ends the engine"),
+        ("step-audio-2", "speech-cpu", lambda s: s["stages"][1].update(max_num_seqs=74), "in two halves"),
         ("step-audio-2", "speech-cpu", lambda s: s["stages"].pop(), "step_audio_2_asr"),
         ("step-audio-2", "asr-cpu", lambda s: s.pop("pipeline"), "step_audio_2_asr"),
         ("step-audio-2", "asr-cpu", lambda s: s["stages"][0].update(stage_id=1), "count up from 0"),

@@ -14,7 +14,8 @@ WORKLOADS = {
     for workload in (
         Workload("recognition, 1 request", _STEP, partial(recognize, requests=1)),
         Workload("recognition, 8 requests", _STEP, partial(recognize, requests=8)),
-        Workload("streamed speech", _STEP, speak),
+        Workload("streamed speech", _STEP, partial(speak, requests=1)),
+        Workload("streamed speech, 8 requests", _STEP, partial(speak, requests=8)),
         Workload("decode step, 1 request", _QWEN, partial(decode, requests=1, background=True)),
         Workload("decode step, 8 requests", _QWEN, partial(decode, requests=8, background=True)),
         Workload("decode step, 8 requests, no async scheduling", _QWEN, partial(decode, requests=8, background=False)),

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from firstword.engine.config.devices import GIB, Device, gpus
 
-# An 80 GB GPU reports 79 to 80 GiB; both models need 54 of them in their 1x80g shapes (computed).
+# An 80 GB GPU reports 79 to 80 GiB; both models need 58 of them in their 1x80g shapes (computed).
 BOTH_MODELS = 72 * GIB
-# Step-Audio-2 with speech needs 34 GiB (computed): a 40 GB GPU holds it alone.
+# Step-Audio-2 with speech needs 36 GiB (computed): a 40 GB GPU holds it alone.
 SPEECH_ALONE = 37 * GIB
 
 

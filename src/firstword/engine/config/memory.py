@@ -2,8 +2,8 @@
 
 Computed, not run: no figure here was measured on a GPU. Each part says what it is computed from, and errs
 upwards where it has to guess. The KV cache is exact, because the configs give it in bytes; so are the
-weights. What vLLM itself cannot see beforehand is counted too: token2wav loads its models, and its 2.1 GB of
-attention cache, with the first request, after vLLM's memory profiling.
+weights. What vLLM itself cannot see beforehand is counted too: token2wav loads its models with the first request,
+and keeps caches for each stream, after vLLM's memory profiling.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,11 +35,13 @@ DECODER_FRAME = 96 * 1920 * 4 * 4
 # Frames of the longest ordinary window: 72 of reference, 72 of context, 25 new.
 DECODER_WINDOW = 169
 CODES_PER_FRAME = 16
-# The caches that cosyvoice2/flow/flow_matching.py and decoder_dit.py allocate: [16,16,2,8,1000,128] and one step of it.
-FLOW_CACHE = (16 + 1) * 16 * 2 * 8 * 1000 * 128 * 4
-# One stream's part of it, kept between chunks: the prompt's mel frames and 100 more, twice while it is cut.
-STREAM_FRAME = 2 * 16 * 16 * 2 * 8 * 128 * 4
-STREAM_KEPT = 100
+# A mel frame in the flow's attention caches: 10 steps, 16 blocks, two halves of guidance, 8 heads, key and value of 64
+# numbers of 4 bytes.
+STREAM_FRAME = 10 * 16 * 2 * 8 * 128 * 4
+# Frames that a stream keeps between chunks besides the prompt's, and those of a chunk.
+STREAM_KEPT, CHUNK_FRAMES = 100, 50
+# Caches besides those of the streams: the voice's own, and twice those of one stream while its chunk is decoded.
+SPARE_CACHES = 3
 # Flow and vocoder at work on one chunk. A guess, upwards; on a CPU no workspaces are kept for speed.
 TOKEN2WAV_WORK = 2 * GIB
 CPU_TOKEN2WAV_WORK = GIB // 2
@@ -153,9 +155,8 @@ def _stage(config: EngineConfig, stage: Stage, model: Geometry) -> Iterator[Part
             seen["CUDA graphs"] = DECODER_GRAPHS
     else:
         seen["weights, loaded at the first request"] = model.vocoder_bytes
-        seen["flow caches, taken at the first request"] = (
-            FLOW_CACHE + (model.prompt_frames + STREAM_KEPT) * STREAM_FRAME
-        )
+        frames = model.prompt_frames + STREAM_KEPT + CHUNK_FRAMES
+        seen["flow caches, of all streams"] = (int(settings["max_num_seqs"]) + SPARE_CACHES) * frames * STREAM_FRAME
         seen["activations"] = CPU_TOKEN2WAV_WORK if cpu else TOKEN2WAV_WORK
     for index in stage.devices:
         for what, size in seen.items():

@@ -184,5 +184,9 @@ def _step_audio_2(config: Mapping[str, Any]) -> Iterator[str]:
             "stage 0 has no enforce_eager: true; _process_audio_input reads lengths on the host, "
             "which no CUDA graph can capture"
         )
-    if not asr and stages[1]["max_num_seqs"] != 1:
-        yield f"stage 1 has max_num_seqs {stages[1]['max_num_seqs']}; token2wav with more than 1 ends the engine"
+    chunk = 28  # audio tokens, those looked ahead at included
+    if not asr and stages[1]["max_num_batched_tokens"] < chunk * stages[1]["max_num_seqs"]:
+        yield (
+            f"stage 1 has max_num_batched_tokens {stages[1]['max_num_batched_tokens']}, less than a chunk of {chunk} "
+            f"for each of max_num_seqs {stages[1]['max_num_seqs']} streams; a chunk in two halves is other speech"
+        )

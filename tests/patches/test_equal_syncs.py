@@ -1,0 +1,17 @@
+"""What the patches for many requests at once leave as it was: bytes, and what ends a stage."""
+
+import pytest
+from forks import Run
+
+
+@pytest.mark.parametrize(
+    "patch",
+    ["vllm-omni/0054-a-voice-is-prepared-once.patch", "vllm-omni/0055-vocoder-weights-are-folded.patch"],
+)
+def test_the_audio_is_the_same_without_the_patch(run: Run, patch: str) -> None:
+    check = "batch_checks.prepared"
+    assert run(check)["audio"] == run(check, without=patch)["audio"]
+
+
+def test_what_fails_for_all_ends_the_stage(run: Run) -> None:
+    assert run("batch_checks.lost_device") == {"device": "AcceleratorError", "voice": "FileNotFoundError"}
