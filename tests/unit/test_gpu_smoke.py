@@ -148,6 +148,11 @@ def test_an_engine_that_ends_while_it_is_tried_ends_the_run(machine):
     assert machine.verbs()[-1] == "down"
 
 
+def test_images_that_are_there_can_be_used(machine):
+    assert machine.run("--rehearse", "--no-build")[0] == Exit.OK
+    assert machine.verbs() == ["down", "up", "run", "down"]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_takes_it_down_and_a_second_one_does_not_stop_that(machine, number, code):
     machine.tell(up="hangs", down_seconds=1)

@@ -52,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/gpu-smoke`` takes."""
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: the CPU files, synthetic checkpoints")
     parser.add_argument("--out", type=Path, metavar="DIR", help="report folder (default: .firstword/reports/gpu-smoke)")
+    parser.add_argument("--no-build", action="store_true", help="use the images that are there")
     parser.add_argument("--down", action="store_true", help="take down what an earlier run left, and do nothing else")
     parser.add_argument("--keep", action="store_true", help="leave a stack that passed running, to look at it")
     parser.add_argument("--project", default=PROJECT, metavar="NAME", help="compose project (default: %(default)s)")
@@ -81,7 +82,9 @@ def run(args: argparse.Namespace) -> int:
             return int(Exit.OK)
         report = Report(args.out or paths.home() / "reports/gpu-smoke", rehearsal=args.rehearse)
         limits = Limits(**{step: _seconds(args, step) for step in _USUAL})
-        Run(files, project, report.folder / "logs", options).all(report, limits, keep=args.keep)
+        Run(files, project, report.folder / "logs", options).all(
+            report, limits, build=not args.no_build, keep=args.keep
+        )
     say(report.told())
     return int(Exit.OK)
 

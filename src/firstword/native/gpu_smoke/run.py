@@ -47,12 +47,13 @@ class Run:
         self._logs = logs
         self._down_options = down_options
 
-    def all(self, report: Report, limits: Limits, *, keep: bool) -> None:
+    def all(self, report: Report, limits: Limits, *, build: bool, keep: bool) -> None:
         """Do every step, and whatever happens keep the logs, take the stack down and write the report.
 
         Args:
             report: Is filled.
             limits: Of each step.
+            build: Whether the images are built first.
             keep: Whether a stack that passed is left running.
 
         Raises:
@@ -60,7 +61,7 @@ class Run:
         """
         ended: BaseException | None = None
         try:
-            self._steps(report, limits)
+            self._steps(report, limits, build=build)
         except BaseException as error:
             ended = error
         with _undisturbed():
@@ -91,7 +92,7 @@ class Run:
                 code=Exit.ENVIRONMENT,
             )
 
-    def _steps(self, report: Report, limits: Limits) -> None:
+    def _steps(self, report: Report, limits: Limits, *, build: bool) -> None:
         config = self._stack.config()
         report.note("models", models := host.models(config))
         if not report.rehearsal and (made_up := [name for name in models if name.endswith("-synthetic")]):
@@ -101,12 +102,13 @@ class Run:
                 code=Exit.CONFIG,
             )
         report.note("host", host.told())
-        if compose.missing(config):
+        if build and compose.missing(config):
             compose.require_room()
         with report.step("down what an earlier run left"):
             self.down()
-        with report.step("build"):
-            self._build([*config["services"], "smoke"], limits.build)
+        if build:
+            with report.step("build"):
+                self._build([*config["services"], "smoke"], limits.build)
         report.note("images", host.images([service["image"] for service in config["services"].values()]))
         with report.step("up"):
             self._stack.up(limits.ready, {}, "--no-build")
