@@ -3,7 +3,9 @@
 #   docker build -f docker/engine.Dockerfile --target cuda -t firstword-engine:cuda .
 #
 # Layers from the one that changes least to the one that changes most. Both targets share all up to the wheels that the
-# two locks have in common. Behind a proxy that inspects TLS: --secret id=ca_bundle,src=FILE.
+# two locks have in common. Behind a proxy that inspects TLS: --secret id=ca_bundle,src=FILE. Each step seals its layer
+# (seal_layer.py): built again from the same it is the same bytes, and what the wheels' layers hold stands, with its
+# hash, in /opt/firstword/wheels-*.sha256.
 
 ARG BASE_IMAGE=python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 
@@ -21,6 +23,21 @@ RUN --mount=type=secret,id=ca_bundle \
       --no-deps --require-hashes --target /installer --requirement /uv.txt
 
 
+# What is in an image, from its lock alone.
+FROM installer AS sbom
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/sbom.txt,target=/sbom.txt \
+    --mount=type=cache,target=/root/.cache/uv \
+    /build/with-ca-bundle /installer/bin/uv pip install --quiet --python /usr/local/bin/python3.12 --link-mode copy \
+      --no-deps --require-hashes --target /sbom --requirement /sbom.txt
+RUN --mount=type=bind,source=docker/sbom,target=/build \
+    --mount=type=bind,source=docker/requirements,target=/locks \
+    --mount=type=bind,source=pyproject.toml,target=/pyproject.toml \
+    mkdir /sboms \
+    && PYTHONPATH=/sbom /build/write-sboms /pyproject.toml /sboms /locks/engine-cpu.txt /locks/engine-cuda.txt
+
+
 FROM base AS locks
 RUN --mount=type=bind,source=docker,target=/docker \
     mkdir /locks && python /docker/wheels/split_locks.py /docker/requirements /locks
@@ -31,12 +48,20 @@ FROM base AS system
 # Kubernetes gives none, and as process 1 the supervisor could not be stopped before it has set its signal handlers.
 # Versions are those of the base image's Debian release, with its security updates.
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=tmpfs,target=/var/lib/apt/lists \
+    --mount=type=tmpfs,target=/var/cache/apt \
+    --mount=type=tmpfs,target=/var/cache/ldconfig \
+    --mount=type=tmpfs,target=/var/log \
+    begun="$(date +%s)" \
+    && apt-get update \
     && apt-get install --yes --no-install-recommends gcc g++ libnuma1 tini \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
+    && python -B /build/seal_layer.py "$begun"
 # The base image has no bytecode, and a read-only root would keep none.
 RUN --mount=type=bind,source=docker/wheels,target=/build \
-    python -B /build/compile_bytecode.py /usr/local/lib/python3.12
+    begun="$(date +%s)" \
+    && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
+    && python -B /build/seal_layer.py "$begun"
 
 ENV PATH=/opt/venv/bin:$PATH \
     # What is shipped: configs, patches, the lock.
@@ -51,10 +76,13 @@ ENV PATH=/opt/venv/bin:$PATH \
     TORCHINDUCTOR_CACHE_DIR=/var/lib/firstword/cache/inductor \
     TRITON_CACHE_DIR=/var/lib/firstword/cache/triton
 # Any user works, as long as its group is root's, which it is for a number that the image does not know.
-RUN mkdir -p /var/lib/firstword/models /var/lib/firstword/checkpoints /var/lib/firstword/cache \
+RUN --mount=type=bind,source=docker/wheels,target=/build \
+    begun="$(date +%s)" \
+    && mkdir -p /var/lib/firstword/models /var/lib/firstword/checkpoints /var/lib/firstword/cache \
       /var/lib/firstword/speakers /run/firstword \
     && chown -R 2000:0 /var/lib/firstword /run/firstword \
-    && chmod -R g+rwX /var/lib/firstword /run/firstword
+    && chmod -R g+rwX /var/lib/firstword /run/firstword \
+    && python -B /build/seal_layer.py "$begun"
 
 # Ready is: a good answer to a real request since this start. While the answer is fresh the check reads one small file
 # (0.2 s); after two idle minutes it sends a real request, which gets 60 s, so 90 s for all. It knows a busy engine from
@@ -77,8 +105,10 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    python -m venv --without-pip /opt/venv \
-    && /build/install --requirement /locks/common.txt
+    begun="$(date +%s)" \
+    && python -m venv --without-pip /opt/venv \
+    && /build/install --requirement /locks/common.txt \
+    && python -B /build/seal_layer.py "$begun" /opt/firstword/wheels-common.sha256
 
 
 FROM wheels-common AS wheels-cpu
@@ -89,7 +119,9 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    /build/install --requirement /locks/cpu.txt
+    begun="$(date +%s)" \
+    && /build/install --requirement /locks/cpu.txt \
+    && python -B /build/seal_layer.py "$begun" /opt/firstword/wheels-cpu.sha256
 
 
 FROM wheels-common AS wheels-cuda
@@ -100,7 +132,9 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    /build/install --requirement /locks/cuda.txt
+    begun="$(date +%s)" \
+    && /build/install --requirement /locks/cuda.txt \
+    && python -B /build/seal_layer.py "$begun" /opt/firstword/wheels-cuda.sha256
 
 
 FROM wheels-cpu AS made-cpu
@@ -108,6 +142,7 @@ RUN --mount=type=bind,target=/src \
     /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,from=sbom,source=/sboms,target=/sboms \
     /src/docker/finish/add-firstword cpu
 
 
@@ -134,6 +169,7 @@ RUN --mount=type=bind,target=/src \
     /src/docker/finish/patch
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,from=sbom,source=/sboms,target=/sboms \
     /src/docker/finish/add-firstword cuda
 
 

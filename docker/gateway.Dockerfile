@@ -2,7 +2,8 @@
 #
 #   docker build -f docker/gateway.Dockerfile --target gateway -t firstword-gateway .
 #
-# Behind a proxy that inspects TLS: --secret id=ca_bundle,src=FILE.
+# Behind a proxy that inspects TLS: --secret id=ca_bundle,src=FILE. Each step seals its layer (seal_layer.py): built again
+# with the same SOURCE_DATE_EPOCH, from the same base image and Debian packages, the image is the same bytes.
 
 ARG BASE_IMAGE=python:3.12-slim-bookworm@sha256:782412e85d0f0984994c290652577d4018aff08145c85b262bb63dc0c7522254
 
@@ -20,15 +21,35 @@ RUN --mount=type=secret,id=ca_bundle \
       --no-deps --require-hashes --target /installer --requirement /uv.txt
 
 
+# What is in an image, from its lock alone.
+FROM installer AS sbom
+RUN --mount=type=secret,id=ca_bundle \
+    --mount=type=bind,source=docker/wheels,target=/build \
+    --mount=type=bind,source=docker/requirements/sbom.txt,target=/sbom.txt \
+    --mount=type=cache,target=/root/.cache/uv \
+    /build/with-ca-bundle /installer/bin/uv pip install --quiet --python /usr/local/bin/python3.12 --link-mode copy \
+      --no-deps --require-hashes --target /sbom --requirement /sbom.txt
+RUN --mount=type=bind,source=docker/sbom,target=/build \
+    --mount=type=bind,source=docker/requirements,target=/locks \
+    --mount=type=bind,source=pyproject.toml,target=/pyproject.toml \
+    mkdir /sboms \
+    && PYTHONPATH=/sbom /build/write-sboms /pyproject.toml /sboms /locks/gateway.txt /locks/smoke.txt
+
+
 FROM base AS gateway
 # tini: an init of its own, as in the engine's image. Its version is that of the base image's Debian release.
 # hadolint ignore=DL3008
 RUN --mount=type=bind,source=docker/wheels,target=/build \
-    apt-get update \
+    --mount=type=tmpfs,target=/var/lib/apt/lists \
+    --mount=type=tmpfs,target=/var/cache/apt \
+    --mount=type=tmpfs,target=/var/cache/ldconfig \
+    --mount=type=tmpfs,target=/var/log \
+    begun="$(date +%s)" \
+    && apt-get update \
     && apt-get install --yes --no-install-recommends tini \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
     && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
-    && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword
+    && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword \
+    && python -B /build/seal_layer.py "$begun"
 
 ENV PATH=/opt/venv/bin:$PATH \
     FIRSTWORD_ROOT=/opt/firstword \
@@ -50,10 +71,13 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    python -m venv --without-pip /opt/venv \
-    && /build/install --requirement /locks/gateway.txt
+    begun="$(date +%s)" \
+    && python -m venv --without-pip /opt/venv \
+    && /build/install --requirement /locks/gateway.txt \
+    && python -B /build/seal_layer.py "$begun"
 RUN --mount=type=bind,target=/src \
     --mount=type=bind,from=installer,source=/installer,target=/installer \
+    --mount=type=bind,from=sbom,source=/sboms,target=/sboms \
     /src/docker/finish/add-gateway
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION=
 LABEL org.opencontainers.image.title="firstword gateway" \
@@ -73,9 +97,13 @@ RUN --mount=type=secret,id=ca_bundle \
     --mount=type=bind,source=docker/wheels,target=/build \
     --mount=type=bind,source=docker/requirements/smoke.txt,target=/locks/smoke.txt \
     --mount=type=bind,source=docker/requirements/build.txt,target=/locks/build.txt \
+    --mount=type=bind,from=sbom,source=/sboms,target=/sboms \
     --mount=type=cache,target=/root/.cache/uv \
     --mount=type=tmpfs,target=/tmp \
-    /build/install --requirement /locks/smoke.txt
+    begun="$(date +%s)" \
+    && /build/install --requirement /locks/smoke.txt \
+    && cp /sboms/smoke.cdx.json /opt/firstword/sbom.cdx.json \
+    && python -B /build/seal_layer.py "$begun"
 HEALTHCHECK NONE
 ENTRYPOINT ["tini", "--", "firstword", "smoke"]
 CMD ["http://gateway:8000"]

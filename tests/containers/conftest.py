@@ -7,6 +7,7 @@ import docker_engine
 import images
 import pytest
 from breaking import Breaking
+from rehearsing import rehearse
 from stack import Stack
 
 from firstword import paths
@@ -59,14 +60,28 @@ def base(docker):
 
 
 @pytest.fixture(scope="session")
-def stack(docker, built, figures):
-    """The stack as it comes from one command; several modules use it, one after another."""
+def rehearsal(docker, base, built, figures, tmp_path_factory):
+    """The GPU host's script from build to smoke, as a user runs it; its stack is left running.
+
+    Yields:
+        The stack, the report, and the report's folder.
+    """
     stack = Stack(docker, "firstword-test")
+    out = tmp_path_factory.mktemp("gpu-smoke")
     try:
-        figures["up to ready, s"] = round(stack.up())
-        yield stack
+        settings = {"BASE_IMAGE": base, "CA_BUNDLE": images.certificates()}
+        code, said, report = rehearse(docker, stack, out, "--keep", **settings)
+        assert code == 0, said[-6000:]
+        figures |= {f"rehearsal of the GPU host: {step}, s": round(took) for step, took in report["seconds"].items()}
+        yield stack, report, out
     finally:
         stack.down()
+
+
+@pytest.fixture(scope="session")
+def stack(rehearsal):
+    """The stack as it comes from one command; several modules use it, one after another."""
+    return rehearsal[0]
 
 
 @pytest.fixture(scope="session")

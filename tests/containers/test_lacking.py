@@ -1,8 +1,10 @@
 """A container that lacks something ends with its cause, and is never told ready."""
 
 import re
+import time
 
 import pytest
+from rehearsing import rehearse
 from stack import RECOGNITION, SPEECH, Stack
 from test_up import script
 
@@ -48,6 +50,50 @@ def test_scripts_up_ends_with_the_cause_and_stops_what_it_started(docker, withou
         assert re.search(r"^firstword preflight: (.*\n)+.*hyperpyyaml(.*\n)+  mend: ", done.stderr, re.MULTILINE)
         assert re.search(r"the container [a-z0-9-]+ ended before it was ready", done.stderr)
         assert stack.compose("ps", "--all", "--quiet").stdout == ""
+    finally:
+        stack.down()
+
+
+NEVER_READY = "exec sleep 3600"
+# Each time later than `up --wait` looks for.
+KEEPS_DYING = "sleep 12; echo 'firstword serve: a stage died'; echo '  mend: see above'; exit 42"
+
+
+@pytest.fixture(params=[NEVER_READY, KEEPS_DYING], ids=["never ready", "keeps dying"])
+def hopeless(docker, built, request):
+    """An image whose engines never get ready, and how they do not."""
+    name = "firstword-engine:hopeless"
+    program = f"COPY --chmod=755 <<'END' /opt/venv/bin/serve-synthetic\n#!/bin/sh\n{request.param}\nEND\n"
+    recipe = f"FROM firstword-engine:cpu\nUSER 0\n{program}USER 2000:0\n"
+    docker("build", "--tag", name, "-", input=recipe)
+    yield name, request.param
+    docker("image", "rm", "--force", name)
+
+
+def test_a_stack_that_never_gets_ready_ends_a_gpu_hosts_run_in_time(docker, hopeless, tmp_path):
+    image, how = hopeless
+    stack = Stack(docker, "firstword-hopeless")
+    limit = 20 if how == NEVER_READY else 300
+    options = ("--no-build", "--ready-timeout", str(limit))
+    try:
+        started = time.monotonic()
+        code, said, report = rehearse(
+            docker, stack, tmp_path / "report", *options, seconds=400, FIRSTWORD_CPU_ENGINE_IMAGE=image
+        )
+        took = time.monotonic() - started
+        failure = report["failure"]
+        assert (report["ok"], failure["step"], failure["code"]) == (False, "up", code)
+        if how == NEVER_READY:
+            assert code == Exit.NOT_READY, said
+            assert re.search(r"not ready after 20 s; .*(qwen3-tts|step-audio-2) is starting \(.+\)", failure["cause"])
+        else:
+            assert code == Exit.STAGE_DIED, said
+            assert "ended before it was ready (exit code 42)" in failure["cause"]
+            assert "firstword serve: a stage died\n  mend: see above" in said
+            assert "a stage died" in (tmp_path / "report/logs/qwen3-tts.log").read_text()
+        # The limit, and what starting, keeping logs and taking down take on a busy machine.
+        assert took < limit + 120
+        assert stack.left() == []
     finally:
         stack.down()
 

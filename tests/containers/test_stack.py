@@ -1,6 +1,7 @@
 """The whole installation: one command, then the first request on the published address."""
 
 import base64
+import json
 import time
 
 import pytest
@@ -64,11 +65,27 @@ def smoke(stack, figures, when, *options):
     return done.stdout
 
 
-def test_smoke_passes(stack, figures):
-    told = smoke(stack, figures, "before")
+def test_smoke_has_passed(rehearsal):
+    _, _, out = rehearsal
+    told = (out / "smoke/smoke.txt").read_text()
     for model in (SPEECH, RECOGNITION):
         assert model in told
     checks = [line for line in told.splitlines() if "by OpenAI's client" in line]
     assert checks
     assert all(line.startswith("ok") for line in checks)
     assert " 0 failed" in told.splitlines()[-1]
+
+
+def test_the_report_for_a_gpu_host_holds_what_it_promises(rehearsal):
+    _, report, out = rehearsal
+    assert (report["ok"], report["rehearsal"], report["failure"]) == (True, True, None)
+    assert set(report["models"]) == {SPEECH, RECOGNITION} == set(report["figures"])
+    for figures in report["figures"].values():
+        assert figures["speech: streamed, raw"]["first_audio_seconds"] > 0
+        assert figures["speech: second to tenth request"]["real_time_factor"] > 0
+    for service in (*ENGINES, "gateway"):
+        assert (out / f"logs/{service}.log").stat().st_size
+        assert json.loads((out / f"logs/{service}.state.json").read_text())["state"]["Health"]["Status"] == "healthy"
+    assert (out / "smoke/smoke.xml").exists()
+    assert list((out / "smoke").glob("*/first.wav"))
+    assert report["images"]["firstword-engine:cpu"].startswith("sha256:")

@@ -8,7 +8,7 @@ import pytest
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
-from firstword.native import docker, labels, stack, up
+from firstword.native import compose, docker, labels, stack, up
 from firstword.patching.series import load_series
 
 ENGINE = {"ServerVersion": "26.1.5", "Runtimes": {"runc": {}}}
@@ -97,9 +97,9 @@ def test_the_last_words_of_a_container_that_was_started_again():
         "  mend:  install it",
     ]
     lines = ["noise", *cause, "firstword serve: configuration 12 (qwen3-tts/cpu):", "{", "}"]
-    assert stack._last_words(lines) == "\n".join(cause)
-    assert stack._last_words([*lines, "firstword serve: disk on fire", "  mend: water"]).endswith("water")
-    assert stack._last_words(["firstword serve: checked", "a", "b"]) == "firstword serve: checked\na\nb"
+    assert compose.last_words(lines) == "\n".join(cause)
+    assert compose.last_words([*lines, "firstword serve: disk on fire", "  mend: water"]).endswith("water")
+    assert compose.last_words(["firstword serve: checked", "a", "b"]) == "firstword serve: checked\na\nb"
 
 
 def test_the_label_of_the_series_is_the_series_own_checksum():

@@ -123,7 +123,7 @@ def left_over_after_a_cancel(server):
         with server.lock:
             server.count += body.get("seed") == 22
         sound = spoken(body)
-        return np.concatenate([sound, sound[:1920]]) if server.count and body.get("seed") == 21 else sound
+        return np.concatenate([sound, sound[:1920]]) if server.count and body.get("seed") == 1 else sound
 
     server.speech = speak
 

@@ -1,4 +1,4 @@
-"""``python -m firstword.native``: what ``scripts/up``, ``scripts/test`` and ``scripts/lock`` call."""
+"""``python -m firstword.native``: what ``scripts/up``, ``test``, ``lock`` and ``gpu-smoke`` call."""
 
 import argparse
 import importlib
@@ -13,6 +13,7 @@ COMMANDS = {
     "up": "firstword.native.up",
     "test": "firstword.native.testing",
     "lock": "firstword.native.locking",
+    "gpu-smoke": "firstword.native.gpu_smoke.command",
 }
 
 

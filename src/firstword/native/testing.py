@@ -71,9 +71,10 @@ def _lacks_docker() -> str | None:
 
 def _lint(environment: Path) -> bool:
     root, tools = paths.root(), environment / "bin"
-    folders = ("scripts", "docker/wheels", "docker/finish")
+    folders = ("scripts", "docker/wheels", "docker/finish", "docker/sbom")
     scripts = [*(file for folder in folders for file in sorted((root / folder).iterdir())), root / ".ci/run"]
     shell = [str(file) for file in scripts if file.is_file() and file.suffix != ".py"]
+    workflows = map(str, sorted((root / ".github/workflows").glob("*.yml")))
     # Ruff's cache does not see that a file moved, and the order of another file's imports depends on it.
     checks = (
         [str(tools / "ruff"), "check", "--no-cache"],
@@ -82,6 +83,8 @@ def _lint(environment: Path) -> bool:
         [str(tools / "shellcheck"), *shell],
         [str(tools / "yamllint"), "--strict", "."],
         [str(tools / "hadolint"), *map(str, sorted((root / "docker").glob("*.Dockerfile")))],
+        [str(tools / "actionlint"), "-shellcheck", str(tools / "shellcheck"), *workflows],
+        [str(tools / "zizmor"), "--offline", "--quiet", "--persona", "pedantic", ".github"],
     )
     return all([subprocess.run(check, cwd=root, check=False).returncode == 0 for check in checks])  # noqa: C419  # run all
 

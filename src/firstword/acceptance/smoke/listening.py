@@ -12,7 +12,9 @@ from firstword.acceptance.smoke.trial import CheckFailed, Trial
 
 def transcript(trial: Trial) -> str:
     """A recording is answered by a transcript that ends."""
-    return f"{len(_good(trial.client.transcribe(trial.recording, seed=1)))} characters"
+    reply = trial.client.transcribe(trial.recording, seed=1)
+    trial.measured(seconds=reply.seconds)
+    return f"{len(_good(reply))} characters"
 
 
 def streamed_transcript(trial: Trial) -> str:
@@ -76,6 +78,10 @@ def _spoken(trial: Trial, reply: Reply, *, streamed: bool) -> str:
         raise CheckFailed(str(verdict))
     if streamed and len(reply.audio.chunks) < 2:
         raise CheckFailed("all of it came in one chunk")
+    lasts = float(verdict.facts["seconds"])
+    trial.measured(real_time_factor=reply.seconds / lasts)
+    if streamed:
+        trial.measured(first_audio_seconds=reply.audio.first_audio)
     return f"{verdict.facts['seconds']} s of audio in {reply.audio.seconds:.1f} s"
 
 

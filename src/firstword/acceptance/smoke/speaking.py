@@ -1,8 +1,10 @@
 """Checks of a model that speaks. Each returns what it saw in one line, or raises `CheckFailed`."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from statistics import median
 
 from firstword.acceptance import kinds
 from firstword.acceptance.answers import Speech
@@ -22,18 +24,24 @@ SEVERAL = (
     "Good morning to you all.",
     "If the weather holds, we will paint the fence tomorrow and the gate on the day after.",
 )
+# The second to the ninth request, each with its seed: asked for alone, and then all at once.
+ALONE = tuple((SEVERAL[number % len(SEVERAL)], number) for number in range(2, 10))
 
 
 def first(trial: Trial) -> str:
     """The first request is answered by good speech."""
-    answer = trial.say()
+    answer = trial.once(fmt="wav")
     trial.keep("first.wav", answer.body)
-    return f"{answer.seconds:.1f} s for {_seconds(answer, 'wav'):.1f} s of audio"
+    trial.measured(seconds=answer.seconds, audio_seconds=(lasts := _seconds(answer, "wav")))
+    return f"{answer.seconds:.1f} s for {lasts:.1f} s of audio"
 
 
 def second_to_tenth(trial: Trial) -> str:
     """The second request and the tenth are answered like the first."""
-    slowest = max(trial.say(SEVERAL[number % len(SEVERAL)], seed=number).seconds for number in range(2, 11))
+    answers = [trial.once(text, seed=number) for text, number in (*ALONE, (SEVERAL[2], 10))]
+    slowest = max(answer.seconds for answer in answers)
+    factors = [answer.seconds / _seconds(answer, "pcm") for answer in answers]
+    trial.measured(slowest_seconds=slowest, real_time_factor=median(factors))
     return f"the slowest took {slowest:.1f} s"
 
 
@@ -43,7 +51,7 @@ def a_format(fmt: str) -> Callable[[Trial], str]:
     def check(trial: Trial) -> str:
         answer = trial.say(fmt=fmt)
         trial.keep(f"format.{fmt}", answer.body)
-        seconds, plain = _seconds(answer, fmt), _seconds(trial.say(fmt="pcm"), "pcm")
+        seconds, plain = _seconds(answer, fmt), _seconds(trial.once(), "pcm")
         # An encoder adds its delay and fills its last frame.
         if abs(seconds - plain) > (0.0 if fmt in ("wav", "pcm", "flac") else 0.15):
             raise CheckFailed(f"{seconds:.3f} s, the samples last {plain:.3f} s")
@@ -60,9 +68,10 @@ def streamed(how: str, fmt: str) -> Callable[[Trial], str]:
         trial.keep(f"streamed-{how}.{fmt}", answer.body)
         if len(answer.chunks) < 2:
             raise CheckFailed("all of it came in one chunk")
-        plain = trial.say(SEVERAL[5], fmt=fmt)
-        if trial.is_synthetic and _seconds(answer, fmt) != _seconds(plain, fmt):
-            raise CheckFailed(f"{_seconds(answer, fmt):.3f} s, the plain answer lasts {_seconds(plain, fmt):.3f} s")
+        lasts = _seconds(answer, fmt)
+        trial.measured(first_audio_seconds=answer.first_audio, real_time_factor=answer.seconds / lasts)
+        if trial.is_synthetic and lasts != (plain := _seconds(trial.once(SEVERAL[5]), "pcm")):
+            raise CheckFailed(f"{lasts:.3f} s, the plain answer lasts {plain:.3f} s")
         return f"first audio after {answer.first_audio:.2f} s of {answer.seconds:.2f} s, {len(answer.chunks)} chunks"
 
     return check
@@ -102,7 +111,7 @@ def refused(trial: Trial, voice: str) -> None:
 
 def same_seed(trial: Trial) -> str:
     """Equal requests with equal seeds give the same bytes, and another seed gives others."""
-    one, again, other = trial.say(seed=11), trial.say(seed=11), trial.say(seed=12)
+    one, again, other = trial.once(fmt="wav"), trial.say(), trial.say(seed=12)
     if one.body != again.body:
         raise CheckFailed("the same request with the same seed gave other bytes")
     if one.body == other.body:
@@ -113,28 +122,32 @@ def same_seed(trial: Trial) -> str:
 def eight_at_once(trial: Trial) -> str:
     """Eight requests at once are answered, each by its own speech."""
 
-    def ask(number: int) -> Speech:
-        return trial.say(SEVERAL[number], fmt="pcm", seed=100 + number)
+    def ask(request: tuple[str, int]) -> Speech:
+        return trial.say(request[0], fmt="pcm", seed=request[1])
 
-    with ThreadPoolExecutor(len(SEVERAL)) as pool:
-        together = list(pool.map(ask, range(len(SEVERAL))))
-    if len({answer.body for answer in together}) < len(SEVERAL):
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(ALONE)) as pool:
+        together = list(pool.map(ask, ALONE))
+    took = time.monotonic() - began
+    if len({answer.body for answer in together}) < len(ALONE):
         raise CheckFailed("two of them were given the same answer")
+    lasts = [_seconds(answer, "pcm") for answer in together]
+    trial.measured(seconds=took, audio_seconds=sum(lasts), real_time_factor=took / sum(lasts))
     if trial.is_synthetic:
-        mixed = [n for n, answer in enumerate(together) if len(answer.body) != len(ask(n).body)]
-        if mixed:
-            raise CheckFailed(f"request {mixed[0]} lasts other than when it is alone")
+        for seconds, (text, seed) in zip(lasts, ALONE, strict=True):
+            if seconds != _seconds(trial.once(text, seed=seed), "pcm"):
+                raise CheckFailed(f"the request with seed {seed} lasts other than when it is alone")
     return f"the slowest took {max(answer.seconds for answer in together):.1f} s"
 
 
 def cancelled(trial: Trial) -> str:
     """A client that leaves in the middle of its stream changes nothing for the next."""
-    before = trial.say(SEVERAL[5], fmt="pcm", seed=21)
+    before = trial.once(SEVERAL[5])
     for seed in (22, 23, 24):
         wanted = {**trial.fields, "seed": seed}
         with closing(trial.client.iter_speech(SEVERAL[7], fmt="pcm", **wanted)) as stream:
             next(stream)
-    after = trial.say(SEVERAL[5], fmt="pcm", seed=21)
+    after = trial.say(SEVERAL[5], fmt="pcm")
     if before.body != after.body:
         raise CheckFailed("the next request was answered by other bytes than before")
     return "three left, the next had its own bytes"

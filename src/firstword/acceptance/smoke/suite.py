@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from firstword.acceptance import kinds
@@ -16,13 +16,23 @@ SPEAKING = (kinds.SPEECH, kinds.VOICE_DESIGN, kinds.VOICE_CLONE)
 
 @dataclass(frozen=True)
 class Result:
-    """How one check of one model ended."""
+    """How one check of one model ended.
+
+    Attributes:
+        model: Its id.
+        check: The check's name.
+        outcome: `PASSED`, `FAILED` or `NOT_APPLICABLE`.
+        seconds: That the check took.
+        detail: What it saw, in one line.
+        figures: What it measured on the way, by name.
+    """
 
     model: str
     check: str
     outcome: str
     seconds: float
     detail: str
+    figures: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Return its JSON form."""
@@ -60,10 +70,11 @@ def run_checks(trial: Trial, what: tuple[str, ...], *, only: str | None = None) 
         if only is not None and only not in name:
             continue
         began = time.monotonic()
+        trial.figures = {}
         try:
             outcome, detail = PASSED, check(trial)
         except NotApplicable as reason:
             outcome, detail = NOT_APPLICABLE, str(reason)
         except (CheckFailed, ClientError) as error:
             outcome, detail = FAILED, str(error)
-        yield Result(trial.model, name, outcome, round(time.monotonic() - began, 2), detail)
+        yield Result(trial.model, name, outcome, round(time.monotonic() - began, 2), detail, trial.figures)

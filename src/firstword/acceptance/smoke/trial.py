@@ -42,6 +42,7 @@ class Trial:
         has_one_voice: Whether every name it lists is the same voice.
         api_key: The server's key, or None.
         timeout: Seconds without a byte after which a request is given up.
+        figures: What the check that runs has measured so far.
     """
 
     client: Client
@@ -56,6 +57,8 @@ class Trial:
     has_one_voice: bool = False
     api_key: str | None = None
     timeout: float = 120.0
+    figures: dict[str, float] = field(default_factory=dict)
+    _answers: dict[tuple[str, str, int], Speech] = field(default_factory=dict)
 
     @property
     def is_synthetic(self) -> bool:
@@ -100,6 +103,22 @@ class Trial:
             self.keep(f"bad-{'-'.join(verdict.names)}.{fmt}", answer.body)
             raise CheckFailed(str(verdict))
         return answer
+
+    def once(self, text: str = TEXT, *, fmt: str = "pcm", seed: int = 1) -> Speech:
+        """Return the plain answer to a request, which is asked for once in all checks.
+
+        Raises:
+            CheckFailed: It is not good.
+            ClientError: There was no answer.
+        """
+        request = (text, fmt, seed)
+        if request not in self._answers:
+            self._answers[request] = self.say(text, fmt=fmt, seed=seed)
+        return self._answers[request]
+
+    def measured(self, **figures: float) -> None:
+        """Note figures of the check that runs, to the millisecond."""
+        self.figures |= {name: round(value, 3) for name, value in figures.items()}
 
     def _ask(
         self, text: str, fmt: str, seed: int, streamed: str | None, fields: dict[str, Any]
