@@ -28,11 +28,14 @@ RUN --mount=type=bind,source=docker/wheels,target=/build \
     && apt-get install --yes --no-install-recommends tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* \
     && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
-    && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword
+    && mkdir -p /run/firstword /var/lib/firstword/voices \
+    && chown 2000:0 /run/firstword /var/lib/firstword/voices \
+    && chmod g+rwX /run/firstword /var/lib/firstword/voices
 
 ENV PATH=/opt/venv/bin:$PATH \
     FIRSTWORD_ROOT=/opt/firstword \
     FIRSTWORD_RUN_DIR=/run/firstword \
+    FIRSTWORD_VOICES_DIR=/var/lib/firstword/voices \
     FIRSTWORD_HOST=0.0.0.0 \
     FIRSTWORD_PORT=8000
 

@@ -22,6 +22,9 @@ from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
+from firstword.gateway.voices.cloning import Cloning
+from firstword.gateway.voices.fetching import Fetching
+from firstword.gateway.voices.store import Voices
 
 
 def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
@@ -47,9 +50,18 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     watchers = {upstream: Watcher(upstream, settings) for upstream in upstreams}
     router = Router(upstreams, app.state.catalogue, settings.ready_interval)
     async with _client(settings) as client:
-        admission: Admission = app.state.admission
+        threads, voices = Threads(settings.decoders), Voices(settings.voices_folder, settings.voices_limit)
+        fetching = Fetching(settings.reference_hosts, settings.reference_limit, settings.reference_timeout)
         app.state.gateway = Gateway(
-            settings, router, client, watchers, admission, Threads(settings.decoders), Uploads(settings.uploads_memory)
+            settings=settings,
+            router=router,
+            client=client,
+            watchers=watchers,
+            admission=app.state.admission,
+            threads=threads,
+            uploads=Uploads(settings.uploads_memory),
+            voices=voices,
+            cloning=Cloning(voices, fetching, threads),
         )
         for watcher in watchers.values():
             watcher.start()

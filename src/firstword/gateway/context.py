@@ -16,6 +16,8 @@ from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
+from firstword.gateway.voices.cloning import Cloning
+from firstword.gateway.voices.store import Voices
 
 # Where each task is asked for.
 _PLACES = {
@@ -39,6 +41,8 @@ class Gateway:
         admission: Bounds what they get at a time.
         threads: For what computes.
         uploads: Bounds the recordings held.
+        voices: Those that were uploaded.
+        cloning: Gives them to engines.
     """
 
     settings: Settings
@@ -48,6 +52,8 @@ class Gateway:
     admission: Admission
     threads: Threads
     uploads: Uploads
+    voices: Voices
+    cloning: Cloning
 
     def target(self, request: Request, model: Any, task: Task) -> Target:
         """Return what answers a request for ``model``, and note it.
