@@ -100,10 +100,23 @@ def test_a_name_is_resolved_once_and_that_address_is_asked(server, resolved):
 @pytest.mark.parametrize(
     "address",
     # Private ranges of both families, cloud metadata, a zone, and private addresses inside public-looking ones.
-    (
-        "10.0.0.1 192.168.1.1 172.16.0.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1 ::1 fe80::1 fe80::1%eth0 "
-        "fd00::1 ::ffff:10.0.0.1 64:ff9b::a00:1 2002:a00:1:: ff02::1"
-    ).split(),
+    [
+        "10.0.0.1",
+        "192.168.1.1",
+        "172.16.0.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "::1",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fd00::1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:a00:1::",
+        "ff02::1",
+    ],
 )
 def test_a_private_address_is_not_asked_even_beside_a_public_one(server, resolved, address):
     port, asked = server
