@@ -48,12 +48,15 @@ RUN --mount=type=bind,source=docker/wheels,target=/build \
     && apt-get update \
     && apt-get install --yes --no-install-recommends tini \
     && python -B /build/compile_bytecode.py /usr/local/lib/python3.12 \
-    && mkdir -p /run/firstword && chown 2000:0 /run/firstword && chmod g+rwX /run/firstword \
+    && mkdir -p /run/firstword /var/lib/firstword/voices \
+    && chown 2000:0 /run/firstword /var/lib/firstword/voices \
+    && chmod g+rwX /run/firstword /var/lib/firstword/voices \
     && python -B /build/seal_layer.py "$begun"
 
 ENV PATH=/opt/venv/bin:$PATH \
     FIRSTWORD_ROOT=/opt/firstword \
     FIRSTWORD_RUN_DIR=/run/firstword \
+    FIRSTWORD_VOICES_DIR=/var/lib/firstword/voices \
     FIRSTWORD_HOST=0.0.0.0 \
     FIRSTWORD_PORT=8000
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 import uvicorn
 
+from firstword.acceptance import state
 from firstword.gateway import app, catalogue, logs
 from firstword.gateway.server import configuration, listen
 from firstword.gateway.settings import Settings
@@ -55,7 +56,7 @@ class Running:
 @contextmanager
 def running(*upstreams, **settings):
     """Run a gateway before these engines until the end of the block."""
-    defaults = {"ready_interval": 0.1, "port": 0, "stop_timeout": 1}
+    defaults = {"ready_interval": 0.1, "port": 0, "stop_timeout": 1, "voices_dir": state.run_dir() / "voices"}
     chosen = Settings(upstreams=tuple(upstreams), **defaults | settings)
     lines, handler = [], logging.Handler()
     handler.emit = lines.append

@@ -78,7 +78,6 @@ def test_voices_are_the_engines(gateway, direct):
         ("POST", "/metrics"),
         ("GET", "/openapi.json"),
         ("POST", "/v1/completions"),
-        ("POST", "/v1/audio/voices"),
     ],
 )
 def test_the_engines_other_routes_are_not_reachable(gateway, stack, method, path):

@@ -86,8 +86,8 @@ def test_models_are_listed_and_described(gateway):
 def test_voices_are_the_engines_own_with_what_the_catalogue_knows(gateway):
     voices = gateway.http.get("/v1/audio/voices").json()["voices"]
     assert voices == [
-        {"id": "ryan", "name": "Ryan", "model": QWEN, "languages": ["en"]},
-        {"id": "vivian", "name": "Vivian", "model": QWEN, "languages": ["zh"]},
+        {"id": "ryan", "name": "Ryan", "model": QWEN, "languages": ["en"], "owned_by": "system"},
+        {"id": "vivian", "name": "Vivian", "model": QWEN, "languages": ["zh"], "owned_by": "system"},
     ]
     assert gateway.http.get("/v1/audio/voices?names=true").json() == {"voices": ["ryan", "vivian"]}
     assert gateway.http.get("/v1/audio/voices", params={"model": STEP}).json() == {"voices": []}

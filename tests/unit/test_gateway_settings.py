@@ -46,6 +46,9 @@ def test_empty_is_unset_as_compose_passes_it(load):
         ("PORT", "eighty", "FIRSTWORD_PORT: "),
         ("READY_INTERVAL", "0", "FIRSTWORD_READY_INTERVAL: "),
         ("BODY_LIMIT", "-1", "FIRSTWORD_BODY_LIMIT: "),
+        ("REFERENCE_HOSTS", "https://a.example", "FIRSTWORD_REFERENCE_HOSTS: https://a.example is not a host"),
+        ("REFERENCE_HOSTS", "*.a.example", "is not a host"),
+        ("REFERENCE_HOSTS", "u@a.example", "is not a host"),
     ],
 )
 def test_a_mistake_is_named_by_its_variable(load, name, value, cause):
@@ -123,7 +126,7 @@ def test_compose_passes_the_limits_and_its_example_tells_their_defaults():
     limits = ("limit", "timeout", "deadline", "memory", "characters", "concurrency", "queue", "pieces", "decoders")
     own = ("ready_timeout", "stop_timeout")  # the container's own health and stop period set these
     names = [name for name in settings.Settings.model_fields if name.rpartition("_")[2] in limits and name not in own]
-    assert len(names) == 13
+    assert len(names) == 16
     for name in names:
         variable, default = f"FIRSTWORD_{name.upper()}", settings.Settings.model_fields[name].default
         assert float(told[variable]) == default

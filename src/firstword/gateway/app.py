@@ -14,14 +14,16 @@ from firstword.gateway.api import chat, health, metrics, models, recognition, sp
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
 from firstword.gateway.context import Gateway
+from firstword.gateway.fleet import Fleet
 from firstword.gateway.logs import RequestLog
 from firstword.gateway.metrics import Metrics
-from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
-from firstword.gateway.upstreams import Upstream
+from firstword.gateway.voices.cloning import Cloning
+from firstword.gateway.voices.fetching import Fetching
+from firstword.gateway.voices.store import Voices
 
 
 def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
@@ -30,10 +32,8 @@ def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
         title="firstword", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=_lifespan
     )
     app.state.settings, app.state.catalogue = settings, catalogue
-    upstreams = [Upstream(url) for url in settings.upstreams]
-    upstreams += [Upstream(url, required=False) for url in settings.optional_upstreams]
-    app.state.upstreams, app.state.admission = upstreams, Admission(settings.concurrency, settings.queue)
-    app.state.metrics = Metrics(app.state.admission, upstreams)
+    app.state.fleet, app.state.admission = Fleet(settings), Admission(settings.concurrency, settings.queue)
+    app.state.metrics = Metrics(app.state.admission, app.state.fleet)
     for area in (speech, recognition, chat, voices, models, health, metrics):
         app.include_router(area.router)
     errors.handle_in(app)
@@ -43,21 +43,27 @@ def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings: Settings = app.state.settings
-    upstreams: list[Upstream] = app.state.upstreams
-    watchers = {upstream: Watcher(upstream, settings) for upstream in upstreams}
-    router = Router(upstreams, app.state.catalogue, settings.ready_interval)
+    fleet: Fleet = app.state.fleet
+    router = Router(fleet, app.state.catalogue, settings.ready_interval)
     async with _client(settings) as client:
-        admission: Admission = app.state.admission
+        threads, voices = Threads(settings.decoders), Voices(settings.voices_folder, settings.voices_limit)
+        fetching = Fetching(settings.reference_hosts, settings.reference_limit, settings.reference_timeout)
         app.state.gateway = Gateway(
-            settings, router, client, watchers, admission, Threads(settings.decoders), Uploads(settings.uploads_memory)
+            settings=settings,
+            router=router,
+            client=client,
+            fleet=fleet,
+            admission=app.state.admission,
+            threads=threads,
+            uploads=Uploads(settings.uploads_memory),
+            voices=voices,
+            cloning=Cloning(voices, fetching, threads),
         )
-        for watcher in watchers.values():
-            watcher.start()
+        fleet.start()
         try:
             yield
         finally:
-            for watcher in watchers.values():
-                watcher.stop()
+            fleet.stop()
 
 
 def _client(settings: Settings) -> httpx.AsyncClient:

@@ -1,6 +1,7 @@
 """What every request handler needs, made once at start."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import httpx
@@ -10,12 +11,14 @@ from firstword.gateway import errors, logs
 from firstword.gateway.admission import Admission
 from firstword.gateway.asking import Asker
 from firstword.gateway.catalogue import Task
-from firstword.gateway.readiness import Watcher
+from firstword.gateway.fleet import Fleet
 from firstword.gateway.routing import Router, Target
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
 from firstword.gateway.upstreams import Upstream
+from firstword.gateway.voices.cloning import Cloning
+from firstword.gateway.voices.store import Voices
 
 # Where each task is asked for.
 _PLACES = {
@@ -35,19 +38,23 @@ class Gateway:
         settings: As read at start.
         router: The upstreams and which serves what.
         client: Sends to them.
-        watchers: One for each upstream.
+        fleet: The upstreams, each watched.
         admission: Bounds what they get at a time.
         threads: For what computes.
         uploads: Bounds the recordings held.
+        voices: Those that were uploaded.
+        cloning: Gives them to engines.
     """
 
     settings: Settings
     router: Router
     client: httpx.AsyncClient
-    watchers: dict[Upstream, Watcher]
+    fleet: Fleet
     admission: Admission
     threads: Threads
     uploads: Uploads
+    voices: Voices
+    cloning: Cloning
 
     def target(self, request: Request, model: Any, task: Task) -> Target:
         """Return what answers a request for ``model``, and note it.
@@ -77,14 +84,15 @@ class Gateway:
         return target
 
     def asker(self, request: Request, target: Target) -> Asker:
-        """Return who asks the target's engine."""
+        """Return who asks the target's engines."""
 
-        def gone(cause: str) -> errors.ProblemError:
-            target.upstream.tell_cause(cause)
-            self.watchers[target.upstream].look_now()
-            return self.router.not_ready(target.model, target.upstream)
+        def gone(upstream: Upstream, cause: str) -> errors.ProblemError:
+            upstream.tell_cause(cause)
+            self.fleet.look_now(upstream)
+            return self.router.not_ready(target.model, upstream)
 
-        return Asker(self.client, target.upstream, logs.facts(request.scope).request_id, gone)
+        choose = partial(self.router.choose, target.model)
+        return Asker(self.client, choose, logs.facts(request.scope).request_id, gone, self.fleet.look_now)
 
 
 async def _of(request: Request) -> Gateway:  # async, or FastAPI would run it in a thread

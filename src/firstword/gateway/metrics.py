@@ -1,14 +1,16 @@
 """What Prometheus is told: requests and how they ended, sound and its pace, queues, and the engines' states."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from firstword.gateway.admission import Admission
 from firstword.gateway.logs import Facts
-from firstword.gateway.upstreams import Upstream
+from firstword.gateway.upstreams import Result, Upstream
 
 _LABELS = ("kind", "model")
 _SECONDS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 8, 13, 21, 34, 60, 120, 300, 600)
@@ -24,7 +26,7 @@ class Metrics:
         upstreams: The engines.
     """
 
-    def __init__(self, admission: Admission, upstreams: Sequence[Upstream]) -> None:
+    def __init__(self, admission: Admission, upstreams: Iterable[Upstream]) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "firstword_requests", "Requests that have ended", (*_LABELS, "status", "outcome"), registry=self._registry
@@ -88,19 +90,28 @@ class Metrics:
 class _Now(Collector):
     """What is so at the moment it is asked for."""
 
-    def __init__(self, admission: Admission, upstreams: Sequence[Upstream]) -> None:
+    def __init__(self, admission: Admission, upstreams: Iterable[Upstream]) -> None:
         self._admission, self._upstreams = admission, upstreams
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         running = GaugeMetricFamily("firstword_in_flight", "Requests that are with an engine", labels=["model"])
         waiting = GaugeMetricFamily("firstword_queue", "Requests that wait for their turn", labels=["model"])
         for model, line in self._admission.lines.items():
             running.add_metric([model], line.running)
             waiting.add_metric([model], line.waiting)
-        state = GaugeMetricFamily("firstword_upstream_state", "1 for the state it is in", labels=["upstream", "state"])
-        asked = GaugeMetricFamily("firstword_upstream_requests", "Requests that it works on", labels=["upstream"])
+        of_one = ["upstream", "address"]
+        state = GaugeMetricFamily("firstword_upstream_state", "1 for the state it is in", labels=[*of_one, "state"])
+        asked = GaugeMetricFamily("firstword_upstream_requests", "Requests that it works on", labels=of_one)
+        results = CounterMetricFamily(
+            "firstword_upstream_results",
+            "Requests that it began to answer, did not, or broke off",
+            labels=[*of_one, "result"],
+        )
         for upstream in self._upstreams:
-            asked.add_metric([upstream.host], upstream.requests)
+            one = [upstream.host, upstream.address]
+            asked.add_metric(one, upstream.requests)
             for name in _STATES:
-                state.add_metric([upstream.host, name], float(upstream.condition.state == name))
-        yield from (running, waiting, state, asked)
+                state.add_metric([*one, name], float(upstream.condition.state == name))
+            for result in get_args(Result):
+                results.add_metric([*one, result], upstream.results[result])
+        yield from (running, waiting, state, asked, results)

@@ -30,7 +30,7 @@ class Watcher:
 
     def __init__(self, upstream: Upstream, settings: Settings) -> None:
         self._upstream, self._settings = upstream, settings
-        name = urllib.parse.quote(upstream.host, safe="")
+        name = urllib.parse.quote(urllib.parse.urlsplit(upstream.url).netloc, safe="")
         self._state: Path = settings.state_dir / f"{name}.json"
         self._woken, self._stopped = threading.Event(), threading.Event()
         # A daemon: a readiness request that hangs must not keep the process from ending.
@@ -94,5 +94,11 @@ class Watcher:
         news = upstream.tell_ready() if cause is None else upstream.tell_cause(cause)
         if news:
             models = [model.id for model in upstream.models]
-            facts = {"upstream": upstream.host, "models": models, "state": upstream.condition.state, "cause": cause}
+            facts = {
+                "upstream": upstream.host,
+                "address": upstream.address,
+                "models": models,
+                "state": upstream.condition.state,
+                "cause": cause,
+            }
             log.info("upstream", extra={"facts": facts})

@@ -1,7 +1,7 @@
 """Which engine answers a request, by the model that it names."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from firstword.gateway import errors
@@ -14,14 +14,12 @@ class Target:
     """What answers a request.
 
     Attributes:
-        model: The model's id at its engine.
-        upstream: The engine.
+        model: The model's id at its engines.
         entry: What the catalogue knows of the model, or None.
         language: The tag of the language that the name asked for ended with, or None.
     """
 
     model: str
-    upstream: Upstream
     entry: Entry | None
     language: str | None = None
 
@@ -30,14 +28,19 @@ class Router:
     """Knows every upstream and what each serves.
 
     Args:
-        upstreams: In the order in which they were named.
+        upstreams: In the order in which they were named; there may be others another time.
         catalogue: What is known of models.
         retry_after: Seconds after which an engine that is not ready may have become so.
     """
 
-    def __init__(self, upstreams: Sequence[Upstream], catalogue: Catalogue, retry_after: float) -> None:
-        self.upstreams, self.catalogue = tuple(upstreams), catalogue
+    def __init__(self, upstreams: Iterable[Upstream], catalogue: Catalogue, retry_after: float) -> None:
+        self._upstreams, self.catalogue = upstreams, catalogue
         self._retry_after = math.ceil(retry_after)
+
+    @property
+    def upstreams(self) -> tuple[Upstream, ...]:
+        """Every engine there is now."""
+        return tuple(self._upstreams)
 
     def target(self, name: str) -> Target:
         """Return what answers to a model's id or an alias.
@@ -47,7 +50,8 @@ class Router:
         """
         model, language = self.resolve(name)
         known = self.models().get(model)
-        return Target(model, self.choose(model), self.entry(known) if known else None, language)
+        self.choose(model)
+        return Target(model, self.entry(known) if known else None, language)
 
     def resolve(self, name: str) -> tuple[str, str | None]:
         """Return the id of the served model that ``name`` means, itself if none, and its language suffix."""
@@ -66,8 +70,8 @@ class Router:
             return (ready or found)[0], language
         return (named[0] if named else name), language
 
-    def choose(self, model: str) -> Upstream:
-        """Return the ready upstream that serves ``model`` and has the fewest requests.
+    def choose(self, model: str, tried: Collection[Upstream] = ()) -> Upstream:
+        """Return the ready upstream that serves ``model`` and has the fewest requests, of those not ``tried``.
 
         Raises:
             ProblemError: No model of that name is here (404), or none of its upstreams is ready (503).
@@ -75,7 +79,7 @@ class Router:
         serving = self.serving(model)
         if not serving:
             raise self._nobody(model)
-        ready = [upstream for upstream in serving if upstream.ready]
+        ready = [upstream for upstream in serving if upstream.ready and upstream not in tried]
         if not ready:
             raise self.not_ready(model, serving[0])
         return min(ready, key=lambda upstream: upstream.requests)

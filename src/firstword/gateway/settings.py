@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from firstword import paths
 from firstword.acceptance import state as memory
 from firstword.errors import Exit, FirstwordError
 
@@ -21,6 +22,16 @@ _OTHERS = frozenset(PREFIX + name for name in ("HOME", "PYTHON", "ROOT", "RUN_DI
 
 def _split(value: object) -> object:
     return tuple(filter(None, (part.strip() for part in value.split(",")))) if isinstance(value, str) else value
+
+
+def _split_hosts(value: object) -> object:
+    found = _split(value)
+    if not isinstance(found, tuple):
+        return found
+    for host in found:
+        if urllib.parse.urlsplit(f"//{host}").netloc != host or "@" in host or "*" in host:
+            raise ValueError(f"{host} is not a host such as files.example.org or files.example.org:8443")
+    return tuple(host.lower() for host in found)
 
 
 def _split_keys(value: object) -> object:
@@ -40,6 +51,7 @@ def _address(url: str) -> str:
 Url = Annotated[str, BeforeValidator(_address)]
 Urls = Annotated[tuple[Url, ...], NoDecode, BeforeValidator(_split)]
 Keys = Annotated[tuple[SecretStr, ...], NoDecode, BeforeValidator(_split_keys)]
+Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_hosts)]
 Seconds = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 
@@ -70,6 +82,12 @@ class Settings(BaseSettings):
         audio_limit: Seconds of a recording to recognise, once decoded.
         pieces: Pieces of one recording that are recognised at a time.
         decoders: Recordings that are decoded at a time.
+        voices_dir: Where uploaded voices are kept; by default ``voices`` in firstword's home.
+        voices_limit: Voices that are kept.
+        reference_hosts: Hosts that a recording to clone is fetched from when a request names its address,
+            separated by commas; none by default.
+        reference_limit: Bytes of such a recording, and of one that is uploaded as a voice.
+        reference_timeout: Seconds that fetching it may take.
         ready_interval: Seconds between two looks at an upstream.
         ready_timeout: Seconds without a byte after which a readiness request is given up.
         ready_fresh: Seconds for which a good answer is trusted.
@@ -101,6 +119,11 @@ class Settings(BaseSettings):
     audio_limit: Seconds = 7200.0
     pieces: Count = 4
     decoders: Count = 2
+    voices_dir: Path | None = None
+    voices_limit: Count = 1000
+    reference_hosts: Hosts = ()
+    reference_limit: Count = 10 * 2**20
+    reference_timeout: Seconds = 10.0
     ready_interval: Seconds = 5.0
     ready_timeout: Seconds = 120.0
     ready_fresh: Seconds = 120.0
@@ -121,6 +144,11 @@ class Settings(BaseSettings):
     def state_dir(self) -> Path:
         """Where this gateway remembers what it knows of its upstreams."""
         return memory.run_dir() / f"gateway-{self.port}"
+
+    @property
+    def voices_folder(self) -> Path:
+        """Where uploaded voices are kept."""
+        return self.voices_dir or paths.home() / "voices"
 
     def keys(self) -> tuple[bytes, ...]:
         """Return every key that clients may use.

@@ -2,12 +2,15 @@
 
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
 State = Literal["starting", "ready", "not_ready"]
+# How requests to an engine went: it began to answer, it did not, or it broke off in the midst.
+Result = Literal["begun", "not_begun", "broke_off"]
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,25 @@ class Upstream:
     Args:
         url: ``http://host:port``.
         required: Whether the gateway is unready without it.
+        name: Host and port as they are set, where the url holds one of the addresses that the host has.
     """
 
-    def __init__(self, url: str, *, required: bool = True) -> None:
-        self.url, self.required = url, required
+    def __init__(self, url: str, *, required: bool = True, name: str | None = None) -> None:
+        self.url, self.required, self._name = url, required, name
         self.models: tuple[Model, ...] = ()
         self.condition = Condition("starting", time.time())
         self.requests = 0
+        self.results: Counter[Result] = Counter()
 
     @property
     def host(self) -> str:
-        """Host and port."""
-        return urllib.parse.urlsplit(self.url).netloc
+        """Host and port, as they are set."""
+        return self._name or urllib.parse.urlsplit(self.url).netloc
+
+    @property
+    def address(self) -> str:
+        """The host that is connected to: of several engines under one name each has its own."""
+        return urllib.parse.urlsplit(self.url).hostname or ""
 
     @property
     def ready(self) -> bool:

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse
 
 from firstword.gateway.context import Here
+from firstword.gateway.routing import Router
 from firstword.gateway.upstreams import Condition, Upstream
 
 router = APIRouter()
@@ -20,9 +21,9 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready")
 async def ready(gateway: Here) -> JSONResponse:
-    """Say how each model is: 200 when every required upstream is ready, else 503."""
+    """Say how each model is: 200 when every required upstream is ready, or another stands in for it, else 503."""
     upstreams = gateway.router.upstreams
-    everything = all(upstream.ready for upstream in upstreams if upstream.required)
+    everything = all(_is_covered(upstream, gateway.router) for upstream in upstreams if upstream.required)
     answer = {
         "ready": everything,
         "models": {
@@ -31,6 +32,7 @@ async def ready(gateway: Here) -> JSONResponse:
         "upstreams": [
             {
                 "host": upstream.host,
+                "address": upstream.address,
                 "required": upstream.required,
                 "models": [model.id for model in upstream.models],
                 **_told(upstream.condition),
@@ -39,6 +41,15 @@ async def ready(gateway: Here) -> JSONResponse:
         ],
     }
     return JSONResponse(answer, 200 if everything else 503)
+
+
+def _is_covered(upstream: Upstream, router: Router) -> bool:
+    """Return whether requests for what an engine serves are answered, by it or by another."""
+    if upstream.ready or any(other.ready for other in router.upstreams if other.host == upstream.host):
+        return True
+    # What one serves that has never answered is not known.
+    models = [router.serving(model.id) for model in upstream.models]
+    return bool(models) and all(any(other.ready for other in serving) for serving in models)
 
 
 def _best(serving: list[Upstream]) -> Upstream:

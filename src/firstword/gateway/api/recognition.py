@@ -4,6 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from firstword.gateway import forms
 from firstword.gateway.answering import Answering
 from firstword.gateway.catalogue import Task
 from firstword.gateway.context import Gateway, Here
@@ -38,7 +39,7 @@ class _Recognition(Response):
         limit = gateway.settings.upload_limit
         size = min(int(announced), limit) if announced.isdecimal() else limit
         with gateway.uploads.room(size):
-            told, recording = await form.read(request, limit)
+            told, recording = await forms.read(request, limit)
             task: Task = "translation" if self._translating else "transcription"
             target = gateway.target(request, told.get("model", [""])[0], task)
             asked = form.Form(form.parse(told, translating=self._translating), recording)

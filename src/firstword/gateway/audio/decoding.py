@@ -1,4 +1,4 @@
-"""Decode a recording within limits: any container of sound, as 16 kHz mono samples, a little at a time.
+"""Decode a recording within limits: any container of sound, as mono samples, a little at a time.
 
 Nothing is decoded before it is asked for, so a small file that would decode to hours costs what is read of it.
 Everything here computes, so it belongs into a thread.
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import av
 import numpy as np
 
+# What Step-Audio-2 hears.
 RATE = 16000
 # What Step-Audio-2's patched engine takes too.
 LEAST_RATE, MOST_RATE, MOST_CHANNELS = 8000, 192_000, 8
@@ -39,13 +40,14 @@ class Decoder:
     Args:
         data: The file.
         most_seconds: Beyond which it is refused: at once where the file says so, else when it is reached.
+        rate: Samples a second of what is read.
 
     Raises:
         UnreadableError: It holds no sound that can be decoded, or too much.
     """
 
-    def __init__(self, data: bytes, most_seconds: float) -> None:
-        self._most = round(most_seconds * RATE)
+    def __init__(self, data: bytes, most_seconds: float, rate: int = RATE) -> None:
+        self._rate, self._most = rate, round(most_seconds * rate)
         self._read = 0
         self._bad = self._good = 0
         if not data:
@@ -65,7 +67,7 @@ class Decoder:
     @property
     def seconds(self) -> float:
         """How much has been read."""
-        return self._read / RATE
+        return self._read / self._rate
 
     def read(self) -> "np.ndarray[tuple[int], np.dtype[np.int16]] | None":
         """Return the next samples, int16 ``[n]``, or None at the end.
@@ -103,12 +105,12 @@ class Decoder:
         elif self._file.duration:
             declared = self._file.duration / 1e6
         # Where a file declares nothing FFmpeg guesses, by the first frames, and may be far off.
-        if declared > 2 * self._most / RATE:
+        if declared > 2 * self._most / self._rate:
             raise self._too_long()
         return stream
 
     def _decode(self, stream: "av.AudioStream") -> "Iterator[np.ndarray[tuple[int], np.dtype[np.int16]]]":
-        resampler = av.AudioResampler(format="s16", layout="mono", rate=RATE)
+        resampler = av.AudioResampler(format="s16", layout="mono", rate=self._rate)
         try:
             for packet in self._file.demux(stream):
                 try:
@@ -131,7 +133,9 @@ class Decoder:
             raise UnreadableError("invalid_audio", "most of it is damaged")
 
     def _too_long(self) -> UnreadableError:
-        return UnreadableError("audio_too_long", f"it lasts longer than {self._most / RATE:g} s, which is the limit")
+        return UnreadableError(
+            "audio_too_long", f"it lasts longer than {self._most / self._rate:g} s, which is the limit"
+        )
 
 
 def _told(error: Exception) -> str:
