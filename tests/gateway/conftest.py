@@ -23,6 +23,7 @@ ORDER = (
     "test_openai_javascript",
     "test_sound",
     "test_passing_through",
+    "test_sessions",
     "test_frozen",
     "test_ending",
 )

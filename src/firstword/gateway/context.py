@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import httpx
-from fastapi import Depends, Request
+from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from firstword.gateway import errors, logs
 from firstword.gateway.admission import Admission
@@ -12,6 +13,7 @@ from firstword.gateway.asking import Asker
 from firstword.gateway.catalogue import Task
 from firstword.gateway.readiness import Watcher
 from firstword.gateway.routing import Router, Target
+from firstword.gateway.sessions.places import Places
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
@@ -39,6 +41,7 @@ class Gateway:
         admission: Bounds what they get at a time.
         threads: For what computes.
         uploads: Bounds the recordings held.
+        sessions: Bounds the WebSockets open.
     """
 
     settings: Settings
@@ -48,8 +51,9 @@ class Gateway:
     admission: Admission
     threads: Threads
     uploads: Uploads
+    sessions: Places
 
-    def target(self, request: Request, model: Any, task: Task) -> Target:
+    def target(self, request: HTTPConnection, model: Any, task: Task) -> Target:
         """Return what answers a request for ``model``, and note it.
 
         Raises:
@@ -76,7 +80,7 @@ class Gateway:
         facts.served = target.model
         return target
 
-    def asker(self, request: Request, target: Target) -> Asker:
+    def asker(self, request: HTTPConnection, target: Target) -> Asker:
         """Return who asks the target's engine."""
 
         def gone(cause: str) -> errors.ProblemError:
@@ -87,7 +91,7 @@ class Gateway:
         return Asker(self.client, target.upstream, logs.facts(request.scope).request_id, gone)
 
 
-async def _of(request: Request) -> Gateway:  # async, or FastAPI would run it in a thread
+async def _of(request: HTTPConnection) -> Gateway:  # async, or FastAPI would run it in a thread
     gateway: Gateway = request.app.state.gateway
     return gateway
 
