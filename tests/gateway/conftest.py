@@ -20,8 +20,10 @@ ORDER = (
     "test_starting",
     "test_openai_python",
     "test_openai_python_async",
+    "test_openai_javascript",
     "test_sound",
     "test_passing_through",
+    "test_sessions",
     "test_frozen",
     "test_ending",
 )

@@ -124,6 +124,7 @@ def test_compose_passes_the_limits_and_its_example_tells_their_defaults():
     told = dict(line.split("=", 1) for line in lines if line.startswith("FIRSTWORD_"))
     compose = (root / "compose.yaml").read_text()
     limits = ("limit", "timeout", "deadline", "memory", "characters", "concurrency", "queue", "pieces", "decoders")
+    limits += ("sessions", "idle")
     own = ("ready_timeout", "stop_timeout")  # the container's own health and stop period set these
     names = [name for name in settings.Settings.model_fields if name.rpartition("_")[2] in limits and name not in own]
     assert len(names) == 16

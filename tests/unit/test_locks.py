@@ -1,5 +1,6 @@
 """The locks: they say what their .in files ask for, carry hashes, and no pin stands twice."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -99,3 +100,16 @@ def test_versions_of_the_engine_are_written_down_only_in_the_requirements():
                 # Prose may say "0.26.0 does X"; a comparison or a pin may not.
                 elsewhere += [f"{file}" for _ in re.findall(rf"==\s*[\"']?{re.escape(version)}", text)]
     assert elsewhere == []
+
+
+def test_the_javascript_lock_has_its_pins_by_hash_and_names_no_registry():
+    folder = ROOT / "tests/gateway/clients/javascript"
+    asked = json.loads((folder / "package.json").read_text())["dependencies"]
+    text = (folder / "package-lock.json").read_text()
+    packages = {name: package for name, package in json.loads(text)["packages"].items() if name}
+    assert {f"node_modules/{name}" for name in asked} <= set(packages)
+    for name, version in asked.items():
+        assert packages[f"node_modules/{name}"]["version"] == version
+    assert all(package["integrity"].startswith("sha512-") for package in packages.values())
+    assert '"resolved"' not in text
+    assert "omit-lockfile-registry-resolved=true" in (folder / ".npmrc").read_text()

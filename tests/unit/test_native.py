@@ -318,3 +318,38 @@ def test_a_command_that_is_interrupted_cleans_up_after_itself(tmp_path, monkeypa
     with pytest.raises(SystemExit):
         environments.run([sys.executable, "-c", child, str(half)])
     assert not half.exists()
+
+
+def on_path(monkeypatch, folder, **scripts):
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
+@pytest.mark.parametrize(
+    ("scripts", "found"),
+    [
+        ({}, "node and npm missing"),
+        ({"node": "echo v22.1.0"}, "npm missing"),
+        ({"node": "echo v18.20.4", "npm": "exit 0"}, "found v18.20.4"),
+        ({"node": "exit 1", "npm": "exit 0"}, "found none that runs"),
+    ],
+)
+def test_what_is_missing_for_the_javascript_sdk_is_told(home, tmp_path, monkeypatch, scripts, found):
+    on_path(monkeypatch, tmp_path, **scripts)
+    with pytest.raises(FirstwordError, match=f"Node.js 20 or newer with npm is needed .*; {found}") as caught:
+        environments.javascript()
+    assert caught.value.code == Exit.ENVIRONMENT
+
+
+def test_the_javascript_sdk_is_installed_once_and_a_failure_is_no_environment(home, tmp_path, monkeypatch):
+    npm = 'echo "$@" >> {0}; test ! -e {0}.broken'.format(tmp_path / "asked")
+    on_path(monkeypatch, tmp_path, node="echo v20.0.0", npm=npm)
+    (tmp_path / "asked.broken").touch()
+    with pytest.raises(FirstwordError, match="npm ci"):
+        environments.javascript()
+    (tmp_path / "asked.broken").unlink()
+    assert environments.javascript() == environments.javascript() == home / "javascript"
+    assert (tmp_path / "asked").read_text().splitlines() == [f"ci --prefer-offline --prefix {home / 'javascript'}"] * 2
+    assert (home / "javascript/package-lock.json").is_file()

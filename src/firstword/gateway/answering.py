@@ -114,24 +114,38 @@ class Answering(Response):
             group.cancel_scope.cancel()
 
     async def _answer(self, scope: Scope, receive: Receive, answer: Answer) -> None:
-        try:
-            with anyio.fail_after(self._deadline) as time_left:
-                await self._produce(answer)
+        problem = await tried(self._produce, answer, self._deadline)
+        if problem is None:
             return
-        except ProblemError as error:
-            problem = error
-        except BrokeOff as error:
-            problem = broke_off(str(error))
-        except TimeoutError:
-            if not time_left.cancelled_caught:
-                raise
-            problem = ProblemError(
-                504, f"The answer was not ready within {self._deadline:g} s", code="deadline_exceeded"
-            )
         if answer.started:
-            code = problem.code or "failed"
-            answer.facts.outcome = "upstream_broke" if code in ("upstream_broke", "upstream_timeout") else code
             await answer.break_off(problem)
         else:
-            answer.facts.outcome = _OUTCOMES.get(problem.code or "")
             await problem.response()(scope, receive, answer.send)
+
+
+async def tried(produce: Produce, answer: Answer, deadline: float) -> ProblemError | None:
+    """Make an answer; return what kept it from its end, noted as its outcome.
+
+    Args:
+        produce: Makes it.
+        answer: Where it is sent.
+        deadline: Seconds it may take.
+    """
+    try:
+        with anyio.fail_after(deadline) as time_left:
+            await produce(answer)
+        return None
+    except ProblemError as error:
+        problem = error
+    except BrokeOff as error:
+        problem = broke_off(str(error))
+    except TimeoutError:
+        if not time_left.cancelled_caught:
+            raise
+        problem = ProblemError(504, f"The answer was not ready within {deadline:g} s", code="deadline_exceeded")
+    if answer.started:
+        code = problem.code or "failed"
+        answer.facts.outcome = "upstream_broke" if code in ("upstream_broke", "upstream_timeout") else code
+    else:
+        answer.facts.outcome = _OUTCOMES.get(problem.code or "")
+    return problem

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from firstword.gateway import errors
 from firstword.gateway.admission import Admission
-from firstword.gateway.api import chat, health, metrics, models, recognition, speech, voices
+from firstword.gateway.api import chat, health, metrics, models, recognition, speech, speech_stream, voices
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
 from firstword.gateway.context import Gateway
@@ -18,6 +18,7 @@ from firstword.gateway.fleet import Fleet
 from firstword.gateway.logs import RequestLog
 from firstword.gateway.metrics import Metrics
 from firstword.gateway.routing import Router
+from firstword.gateway.sessions.places import Places
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
@@ -34,7 +35,7 @@ def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
     app.state.settings, app.state.catalogue = settings, catalogue
     app.state.fleet, app.state.admission = Fleet(settings), Admission(settings.concurrency, settings.queue)
     app.state.metrics = Metrics(app.state.admission, app.state.fleet)
-    for area in (speech, recognition, chat, voices, models, health, metrics):
+    for area in (speech, speech_stream, recognition, chat, voices, models, health, metrics):
         app.include_router(area.router)
     errors.handle_in(app)
     return RequestLog(KeyGuard(app, settings.keys()), app.state.metrics)
@@ -58,6 +59,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             uploads=Uploads(settings.uploads_memory),
             voices=voices,
             cloning=Cloning(voices, fetching, threads),
+            sessions=Places(settings.sessions),
         )
         fleet.start()
         try:

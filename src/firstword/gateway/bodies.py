@@ -37,16 +37,25 @@ async def read(request: Request, limit: int) -> Body:
     if kind != "application/json" or request.headers.get("content-encoding", "identity") != "identity":
         raise ProblemError(415, "The body must be JSON, sent as it is, with Content-Type: application/json")
     raw = await _bytes(request, limit)
+    return Body(raw, parse(raw))
+
+
+def parse(raw: bytes, what: str = "body") -> dict[str, Any]:
+    """Return the top level of a JSON object.
+
+    Raises:
+        ProblemError: It is no JSON object, too deep or of too many values.
+    """
     try:
         if sum(raw.count(sign) for sign in (b"[", b"{", b",")) > MOST_VALUES:
-            raise ProblemError(400, "The body holds too many values", code="invalid_json")
+            raise ProblemError(400, f"The {what} holds too many values", code="invalid_json")
         fields = from_json(raw)
     except ValueError as error:
         # The parser names the place, not the content.
-        raise ProblemError(400, f"The body is not valid JSON: {error}", code="invalid_json") from error
+        raise ProblemError(400, f"The {what} is not valid JSON: {error}", code="invalid_json") from error
     if not isinstance(fields, dict):
-        raise ProblemError(400, "The body must be a JSON object", code="invalid_json")
-    return Body(raw, fields)
+        raise ProblemError(400, f"The {what} must be a JSON object", code="invalid_json")
+    return fields
 
 
 async def _bytes(request: Request, limit: int) -> bytes:

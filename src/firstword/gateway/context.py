@@ -5,7 +5,8 @@ from functools import partial
 from typing import Annotated, Any
 
 import httpx
-from fastapi import Depends, Request
+from fastapi import Depends
+from starlette.requests import HTTPConnection
 
 from firstword.gateway import errors, logs
 from firstword.gateway.admission import Admission
@@ -13,6 +14,7 @@ from firstword.gateway.asking import Asker
 from firstword.gateway.catalogue import Task
 from firstword.gateway.fleet import Fleet
 from firstword.gateway.routing import Router, Target
+from firstword.gateway.sessions.places import Places
 from firstword.gateway.settings import Settings
 from firstword.gateway.threads import Threads
 from firstword.gateway.uploads import Uploads
@@ -44,6 +46,7 @@ class Gateway:
         uploads: Bounds the recordings held.
         voices: Those that were uploaded.
         cloning: Gives them to engines.
+        sessions: Bounds the WebSockets open.
     """
 
     settings: Settings
@@ -55,8 +58,9 @@ class Gateway:
     uploads: Uploads
     voices: Voices
     cloning: Cloning
+    sessions: Places
 
-    def target(self, request: Request, model: Any, task: Task) -> Target:
+    def target(self, request: HTTPConnection, model: Any, task: Task) -> Target:
         """Return what answers a request for ``model``, and note it.
 
         Raises:
@@ -83,7 +87,7 @@ class Gateway:
         facts.served = target.model
         return target
 
-    def asker(self, request: Request, target: Target) -> Asker:
+    def asker(self, request: HTTPConnection, target: Target) -> Asker:
         """Return who asks the target's engines."""
 
         def gone(upstream: Upstream, cause: str) -> errors.ProblemError:
@@ -95,7 +99,7 @@ class Gateway:
         return Asker(self.client, choose, logs.facts(request.scope).request_id, gone, self.fleet.look_now)
 
 
-async def _of(request: Request) -> Gateway:  # async, or FastAPI would run it in a thread
+async def _of(request: HTTPConnection) -> Gateway:  # async, or FastAPI would run it in a thread
     gateway: Gateway = request.app.state.gateway
     return gateway
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Protocol
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -51,6 +52,11 @@ def facts(scope: Scope) -> Facts:
     return found
 
 
+def scope_of(scope: Scope, facts: Facts) -> Scope:
+    """Return the scope of a request that came within the one of ``scope`` and is logged by itself."""
+    return {**scope, _FACTS: facts}
+
+
 class Counts(Protocol):
     """Counts requests."""
 
@@ -71,7 +77,7 @@ class RequestLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http":
+        if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
@@ -80,12 +86,19 @@ class RequestLog:
 
         async def counting(message: Message) -> None:
             nonlocal status, size, complete
-            if message["type"] == "http.response.start":
-                status = message["status"]
+            # "websocket.http.response…" is a WebSocket that is refused.
+            kind = message["type"].removeprefix("websocket.")
+            if kind in ("http.response.start", "accept"):
+                status = message.get("status", HTTPStatus.SWITCHING_PROTOCOLS)
+                message.setdefault("headers", [])
                 MutableHeaders(scope=message)["x-request-id"] = known.request_id
-            elif message["type"] == "http.response.body":
+            elif kind == "http.response.body":
                 size += len(message.get("body", b""))
                 complete = not message.get("more_body", False)
+            elif kind == "send":
+                size += len(message.get("bytes") or message.get("text") or "")
+            elif kind == "close":
+                status, complete = status or HTTPStatus.FORBIDDEN, True
             await send(message)
 
         try:
@@ -93,21 +106,35 @@ class RequestLog:
         finally:
             route = getattr(scope.get("route"), "path", None)
             outcome = known.outcome or ("complete" if complete else "broken")
-            seconds = time.perf_counter() - known.started
-            self._counts.count(known, status, outcome, seconds)
-            line = {
-                "request_id": known.request_id,
-                "method": scope["method"],
-                "route": route,
-                # The path of what has no route shows what a client got wrong.
-                **({} if route else {"path": scope["path"][:200]}),
-                "model": known.model and known.model[:200],
-                "status": status or None,
-                "outcome": outcome,
-                "seconds": round(seconds, 4),
-                "bytes": size,
-            }
-            log.info("request", extra={"facts": line})
+            where = {"method": scope.get("method", "WEBSOCKET"), "route": route}
+            # The path of what has no route shows what a client got wrong.
+            where |= {} if route else {"path": scope["path"][:200]}
+            tell(self._counts, known, where, status=status, outcome=outcome, size=size)
+
+
+def tell(counts: Counts, facts: Facts, where: dict[str, Any], *, status: int, outcome: str, size: int) -> None:
+    """Log and count one request that has ended.
+
+    Args:
+        counts: Counts.
+        facts: What is known of it.
+        where: Method and route.
+        status: HTTP status; 0 where none was sent.
+        outcome: How it ended.
+        size: Bytes sent.
+    """
+    seconds = time.perf_counter() - facts.started
+    counts.count(facts, status, outcome, seconds)
+    line = {
+        "request_id": facts.request_id,
+        **where,
+        "model": facts.model and facts.model[:200],
+        "status": int(status) or None,
+        "outcome": outcome,
+        "seconds": round(seconds, 4),
+        "bytes": size,
+    }
+    log.info("request", extra={"facts": line})
 
 
 class JsonLines(logging.Formatter):
@@ -133,7 +160,12 @@ def set_up() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     # httpx logs each request to an engine, and the gateway has its own line for it.
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    # A stream that is broken off on purpose ends so; its request's line says why.
+    # A stream that is broken off on purpose ends so, and WebSockets have their address logged; a request's own line
+    # says more.
     logging.getLogger("uvicorn.error").addFilter(
-        lambda record: "returned without completing response" not in record.getMessage()
+        lambda record: (
+            "returned without completing response" not in record.getMessage()
+            and '"WebSocket ' not in record.msg
+            and not record.msg.startswith("connection ")
+        )
     )

@@ -61,7 +61,10 @@ def configuration(application: ASGIApp, chosen: settings.Settings) -> uvicorn.Co
         # The environment of the engines has faster parsers; the gateway's own is what is tested.
         http="h11",
         loop="asyncio",
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=chosen.message_limit,
+        # Sound does not get smaller, and texts are short.
+        ws_per_message_deflate=False,
         lifespan="on",
         log_config=None,
         access_log=False,

@@ -77,6 +77,9 @@ class Settings(BaseSettings):
         chat_deadline: The same for a chat.
         transcription_deadline: The same for a transcription or translation.
         speech_characters: Characters of a text to say.
+        sessions: WebSockets that may be open at a time.
+        session_idle: Seconds without a message after which one is closed, unless something is being said.
+        message_limit: Bytes of a message on one.
         upload_limit: Bytes of a recording to recognise.
         uploads_memory: Bytes of recordings held at a time; those beyond are told to come back (429).
         audio_limit: Seconds of a recording to recognise, once decoded.
@@ -114,6 +117,9 @@ class Settings(BaseSettings):
     chat_deadline: Seconds = 900.0
     transcription_deadline: Seconds = 1800.0
     speech_characters: Count = 4096
+    sessions: Count = 64
+    session_idle: Seconds = 60.0
+    message_limit: Count = 4 * 2**20
     upload_limit: Count = 25 * 2**20
     uploads_memory: Count = 256 * 2**20
     audio_limit: Seconds = 7200.0

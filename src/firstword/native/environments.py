@@ -1,8 +1,9 @@
 """Make the Python environments from their hash locks. Standard library only.
 
 ``engine`` holds exactly its lock, firstword and the patch series; ``gateway`` its lock and firstword;
-``dev`` holds the test tools and sees everything in ``engine``. An environment is made again only when
-something that it was made from has changed: its lock, the interpreter, the installer or the series.
+``dev`` holds the test tools and sees everything in ``engine``; ``javascript`` the SDK that the gateway's tests use.
+An environment is made again only when something that it was made from has changed: its lock, the interpreter, the
+installer or the series.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ from firstword.native.console import say, step
 
 # Bytes an engine's environment takes, with room for the wheels while they are unpacked.
 ENGINE_BYTES = 9_000_000_000
+LEAST_NODE = 20
 _STAMP = "firstword-environment.json"
 _PATCHED = ("vllm-omni", "step-audio2")
 
@@ -55,6 +57,28 @@ def dev() -> Path:
 def gateway() -> Path:
     """Return the gateway's environment, which has neither torch nor vLLM."""
     return _ensure("gateway", "gateway", _finish_gateway, extra="", room=500_000_000)
+
+
+def javascript() -> Path:
+    """Return the folder whose ``node_modules`` holds the SDK that the gateway's tests use.
+
+    Raises:
+        FirstwordError: Node.js or npm is missing or too old, or npm failed.
+    """
+    source, folder = paths.root() / "tests/gateway/clients/javascript", paths.home() / "javascript"
+    node = _require_node()
+    files = [source / name for name in ("package.json", "package-lock.json", ".npmrc")]
+    wanted = f"{_digest(*files)}-{node}"
+    with locked("javascript"):
+        if _stamp(folder) != wanted:
+            folder.mkdir(exist_ok=True)
+            (folder / _STAMP).unlink(missing_ok=True)
+            with step(f"making the JavaScript environment in {folder} (package-lock.json)"):
+                for file in files:
+                    shutil.copy(file, folder)
+                run(["npm", "ci", "--prefer-offline", "--prefix", str(folder)])
+            _write_stamp(folder, wanted)
+    return folder
 
 
 def uv() -> Path:
@@ -133,6 +157,23 @@ def _ensure(name: str, lock_name: str, finish: Callable[[str, Path, bool], None]
             finish(installer, folder, fresh)
         _write_stamp(folder, wanted)
     return folder
+
+
+def _require_node() -> str:
+    """Return the version of Node.js, whose SDKs need one that has ``fetch``."""
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    version = ""
+    if not missing:
+        version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    number = version.removeprefix("v").partition(".")[0]
+    if not number.isdecimal() or int(number) < LEAST_NODE:
+        found = f"{' and '.join(missing)} missing" if missing else f"found {version or 'none that runs'}"
+        raise FirstwordError(
+            f"Node.js {LEAST_NODE} or newer with npm is needed for the JavaScript SDK's tests; {found}",
+            mend="install both (apt-get install nodejs npm, or a newer Node.js of its publisher's)",
+            code=Exit.ENVIRONMENT,
+        )
+    return version
 
 
 def _finish_engine(installer: str, folder: Path, fresh: bool) -> None:

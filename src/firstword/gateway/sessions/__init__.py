@@ -1,0 +1,1 @@
+"""WebSockets on which texts come in as they are written and their sound goes out."""
