@@ -7,6 +7,7 @@ import wave
 
 import numpy as np
 import pytest
+from websockets.sync.client import connect
 
 from fake_engine import FakeEngine
 from firstword.acceptance.recording import vowels
@@ -98,6 +99,22 @@ def test_the_engine_is_given_the_recording(gateway, engines, by):
     with wave.open(io.BytesIO(vowels())) as file:
         seconds = file.getnframes() / file.getframerate()
     assert len(samples(body["ref_audio"])) == pytest.approx(seconds * 24000, abs=2)
+
+
+def test_a_session_speaks_with_it_too(gateway, engines):
+    made = upload(gateway)
+    with connect(gateway.url.replace("http", "ws") + f"{SPEECH}/stream", proxy=None) as socket:
+        for message in (
+            {"type": "session.config", "model": BASE, "voice": made["id"]},
+            {"type": "input.text", "text": "A."},
+        ):
+            socket.send(json.dumps(message))
+        socket.send(json.dumps({"type": "input.done"}))
+        while '"session.done"' not in str(socket.recv(timeout=10)):
+            pass
+    (body,) = engines[0].bodies
+    assert "voice" not in body
+    assert len(samples(body["ref_audio"])) > 24000
 
 
 def test_what_is_said_in_it_goes_with_it(gateway, engines):
