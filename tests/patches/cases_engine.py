@@ -166,4 +166,14 @@ ENGINE = {
         },
         {"its size": "served", "one block less": "waits for ever"},
     ),
+    "vllm-omni/0045-a-failed-stream-fails-its-request.patch": Case(
+        "token2wav_checks.failures",
+        {
+            "first": [0],
+            "amid a stream": [0],
+            "too short": [0, "A chunk could not be decoded"],
+            "another is decoded": True,
+        },
+        {"amid a stream": "raised RuntimeError", "too short": "raised RuntimeError", "another is decoded": True},
+    ),
 }
