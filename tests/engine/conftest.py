@@ -15,13 +15,18 @@ ORDER = (
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: ORDER.index(wanted(item)) if wanted(item) else -1)
+    items.sort(key=lambda item: (ORDER.index(wanted(item)), ends(item)) if wanted(item) else (-1, False))
 
 
 def wanted(item):
     """Return model and shape of the engine that a test is marked with."""
     marker = item.get_closest_marker("engine")
     return marker.args if marker else None
+
+
+def ends(item):
+    """Return whether a test ends its engine, and so comes last."""
+    return item.get_closest_marker("engine").kwargs.get("ends", False)
 
 
 @pytest.fixture(scope="session")

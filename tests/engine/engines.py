@@ -112,6 +112,10 @@ class Engine:
         assert not left, f"left behind by {self.model}: {left}\n{self.tail()}"
         return code
 
+    def wait_for_end(self, seconds):
+        """Return the exit code once it has ended by itself."""
+        return self._process.wait(seconds)
+
     def api_server(self):
         """Return the process that listens."""
         return self._told()["pid"]

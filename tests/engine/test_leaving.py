@@ -52,7 +52,7 @@ def same_processes_and_sound(engine, client):
 @pytest.mark.parametrize("requests", [QWEN, STEP])
 def test_many_who_leave_leave_nothing(engine, client, requests, request):
     kept = segments()  # an engine that was killed, of another run
-    leave_often(engine, requests, 8)  # what is allocated once
+    leave_often(engine, requests, 24)  # what is allocated once
     assert not any(until(lambda: gauges(client)).values())
     before = memory(engine)
     leave_often(engine, requests, request.config.getoption("--disconnects"))

@@ -70,7 +70,10 @@ def test_recognition_and_speech_that_give_way(client):
 
     alone = [ask(index) for index in range(4)]
     before = preemptions(client)
+    leavers = leave(client, 2, lambda c, i: c.iter_speech(LONG.format(i), max_new_tokens=150))
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(ask, range(4)))
+    for thread in leavers:
+        thread.join(60)
     assert preemptions(client) > before
     assert together == alone

@@ -127,8 +127,10 @@ ENGINE = {
             "queued": False,
             "files": 0,
             "receiver": 0,
+            "stage 1 is told": ["upstream_ended spoken", "upstream_ended gone"],
+            "and takes note of": ["spoken"],
         },
-        {"first": True, "after its end": False},
+        {"first": True, "after its end": False, "stage 1 is told": []},
     ),
     "vllm-omni/0043-a-speech-session-ends-with-its-client.patch": Case(
         "socket_checks.sessions",

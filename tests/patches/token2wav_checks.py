@@ -326,3 +326,31 @@ def zeros() -> dict[str, Any]:
     return {name: [part.numel(), bool(part.abs().max() > 0)] for name, part in parts.items()} | {
         "warm-up": warm_up.multimodal_outputs["model_outputs"][0].numel()
     }
+
+
+def failures() -> dict[str, Any]:
+    """Two failures of the stage before, one first and one amid a stream, and a chunk that the flow cannot take."""
+    facts: dict[str, Any] = {}
+    (first, _), *_ = chunks(TOKENS)
+    for name, begun, meta in (
+        ("first", False, {"error": "lost"}),
+        ("amid a stream", True, {"error": "lost", "left_context_size": 0}),
+        ("too short", True, {"left_context_size": 0}),
+    ):
+        if begun:
+            step(name, first, last=False, seed=5)
+        try:
+            output = stage().forward(
+                torch.zeros(1, dtype=torch.long),
+                None,
+                runtime_additional_information=[{"meta": meta}],
+                request_ids=[name],
+                request_seeds=[5],
+                seq_token_counts=[1],
+            )
+            told = [text.partition(":")[0] for text in stage().request_errors.values()]
+            facts[name] = [len(output.multimodal_outputs["model_outputs"][0]), *told]
+        except Exception as error:
+            facts[name] = f"raised {type(error).__name__}"
+        finish(name)
+    return facts | {"another is decoded": len(stream("another", TOKENS)) == 40 * 960}

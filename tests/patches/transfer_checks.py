@@ -229,7 +229,7 @@ def missing() -> dict[str, Any]:
         pair.receiver.cleanup(request.request_id, request.external_req_id)
         pair.abort(queued)
         _until(lambda: not _left() and not _kept(pair.receiver))
-        return facts | {"files": len(_left()), "receiver": _kept(pair.receiver)}
+        return facts | {"files": len(_left()), "receiver": _kept(pair.receiver)} | ends_told()
     finally:
         pair.close()
 
@@ -326,7 +326,7 @@ def ends_told() -> dict[str, Any]:
     for request_id, final_stage in (("spoken", 1), ("written", 0), ("gone", 1)):
         asyncio.run(end(request_id, final_stage))
     noted = [call.args[0] for call in core.scheduler.chunk_transfer_adapter.upstream_ended.call_args_list]
-    return {"told": told, "noted": noted}
+    return {"stage 1 is told": told, "and takes note of": noted}
 
 
 def rest() -> dict[str, Any]:
