@@ -44,4 +44,34 @@ SYNC_CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"made in each chunk": 0},
         {"made in each chunk": 82},
     ),
+    "vllm-omni/0056-texts-are-tokenized-together.patch": (
+        "reading_checks.tokenized",
+        {"calls": 2, "used": True, "the same ids": True},
+        {"calls": 2, "used": False},
+    ),
+    "vllm-omni/0057-the-host-knows-a-recordings-sizes.patch": (
+        "reading_checks.reference",
+        {"a new recording": 2, "the same again": 1},
+        {"a new recording": 35, "the same again": 1},
+    ),
+    "vllm-omni/0058-artifacts-stay-on-the-device.patch": (
+        "reading_checks.reference",
+        {"a new recording": 2, "the same again": 1},
+        {"a new recording": 4, "the same again": 3},
+    ),
+    "vllm-omni/0059-prompts-stay-on-the-device.patch": (
+        "reading_checks.reference",
+        {"a new recording": 2, "the same again": 1},
+        {"a new recording": 4, "the same again": 3},
+    ),
+    "vllm-omni/0060-counts-stay-on-the-host.patch": (
+        "reading_checks.outputs",
+        {"one step": 2},
+        {"one step": 4},
+    ),
+    "step-audio2/0004-vocoder-does-not-ask-the-device.patch": (
+        "reading_checks.inverse_stft",
+        {"reads": 0, "equal": True},
+        {"reads": 1, "equal": True},
+    ),
 }

@@ -4,6 +4,7 @@
   firstword bench start --runs 5 --json FILE   medians of five, and everything measured as JSON
   firstword bench syncs                        where the host waits for the device, release and patched; needs no GPU
   firstword bench syncs "streamed speech"      one workload of it
+  firstword bench serve                        the release and firstword answer the same requests, in turns, on the CPU
   firstword bench seed-tables                  the method that vllm-omni #1614 changed, in three forms
 
 Start each measurement of time on a quiet machine: the load average is part of the result.
@@ -22,9 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     syncs.add_argument("names", nargs="*", metavar="NAME", help="count only these (default: all)")
     tables = commands.add_parser("seed-tables", help="time and count build_attn_metadata in three forms")
     tables.add_argument("--runs", type=int, default=200, help="calls of each form (default: %(default)s)")
-    for command in (start, syncs, tables):
+    serve = commands.add_parser("serve", help="the same requests to the release and to firstword, in turns")
+    serve.add_argument("families", nargs="*", metavar="FAMILY", help="qwen3-tts, step-audio-2 (default: both)")
+    serve.add_argument("--pairs", type=int, default=5, help="rounds of each side (default: %(default)s)")
+    serve.add_argument(
+        "--together", type=int, nargs="+", default=[1, 2, 4, 8], metavar="N", help="requests at once (default: 1 2 4 8)"
+    )
+    serve.add_argument("--png", type=Path, metavar="FILE", help="draw requests per second to FILE")
+    for command in (start, syncs, tables, serve):
         command.add_argument("--json", type=Path, dest="to", metavar="FILE", help="write everything measured to FILE")
-    for command in (syncs, tables):
+    for command in (syncs, tables, serve):
         command.add_argument("--doc", type=Path, metavar="FILE", help="write the page with its table to FILE")
 
 
@@ -38,6 +46,12 @@ def run(args: argparse.Namespace) -> int:
         from firstword.bench.seed_tables import command as tables
 
         return tables.measure(runs=args.runs, to=args.to, doc=args.doc)
+    if args.workload == "serve":
+        from firstword.bench.serving import command as serving
+
+        return serving.measure(
+            families=args.families, together=args.together, pairs=args.pairs, to=args.to, doc=args.doc, png=args.png
+        )
     from firstword.bench import start
 
     return start.measure(runs=args.runs, to=args.to)

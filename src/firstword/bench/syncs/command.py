@@ -50,7 +50,7 @@ def measure(*, to: Path | None, doc: Path | None, names: list[str]) -> int:
     report: dict[str, Any] = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine.describe(),
-        "versions": _versions(),
+        "versions": versions(),
     }
     series = load_series(paths.root() / "patches")
     site_packages = find_site_packages(series.versions)
@@ -94,7 +94,8 @@ def _count(tree: Path, scratch: Path, names: list[str]) -> dict[str, Any]:
     return counts
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of what is measured, as far as it is installed."""
     found = {}
     for name in _PACKAGES:
         try:
