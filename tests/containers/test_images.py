@@ -5,9 +5,13 @@ import shutil
 import subprocess
 import time
 
+import images
 import pytest
+from packaging.utils import canonicalize_name
 
 from firstword import paths
+from firstword.native import labels
+from firstword.native.locking import pins
 
 ENGINE = "firstword-engine:cpu"
 GATEWAY = "firstword-gateway"
@@ -157,3 +161,82 @@ def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, 
     assert len(own) == 2
     assert len(after) - same <= len(own)
     assert sum(int(line.partition(" ")[0]) for line in own) < 20_000_000
+
+
+def layers(docker, image):
+    return json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+
+
+def again(docker, base, file, target, name):
+    """Build a target's own steps once more, as the images were built, and return how long it took."""
+    arguments = {"BASE_IMAGE": base} | labels.build_arguments()
+    started = time.monotonic()
+    docker(
+        *("buildx", "build", "--provenance=false", "--no-cache-filter", target, "--file", file, "--target", target),
+        *(word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")),
+        *("--secret", f"id=ca_bundle,src={images.certificates()}", "--tag", name, "."),
+        cwd=paths.root(),
+    )
+    return round(time.monotonic() - started)
+
+
+def test_the_gateway_built_again_is_the_same_bytes(docker, built, base, figures):
+    name = "firstword-gateway:again"
+    figures["build gateway again, s"] = again(docker, base, "docker/gateway.Dockerfile", "gateway", name)
+    first, second = (
+        json.loads(docker("image", "inspect", "--format", "{{json .}}", image).stdout) for image in (GATEWAY, name)
+    )
+    docker("image", "rm", name)
+    assert first["RootFS"] == second["RootFS"]
+    # An image's id is the hash of its configuration, which names its layers by their hashes.
+    assert first["Id"] == second["Id"]
+    assert first["Created"] == second["Created"] != ""
+
+
+def test_the_engines_layers_above_the_wheels_built_again_are_the_same_bytes(docker, built, base, figures):
+    name = "firstword-engine:again"
+    took = again(docker, base, "docker/engine.Dockerfile", "made-cpu", name)
+    figures["build the engine's layers above the wheels again, s"] = took
+    told = docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", name).stdout.splitlines()
+    first, second = layers(docker, ENGINE), layers(docker, name)
+    docker("image", "rm", name)
+    # The patches and firstword.
+    assert sum("/src/docker/finish/" in line for line in told) == 2
+    assert second == first[: len(second)]
+
+
+MANIFEST = """
+import hashlib, json, pathlib
+lines = [line for file in pathlib.Path("/opt/firstword").glob("wheels-*.sha256") for line in file.open()]
+wrong = []
+for line in lines[::100]:
+    told, _, path = line.rstrip("\\n").partition("  ")
+    # What the patches change is above the wheels.
+    if "/vllm_omni/" in path or "/step_audio2/" in path or "/cosyvoice2/" in path or "/flashcosyvoice/" in path:
+        continue
+    if hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() != told:
+        wrong.append(path)
+print(json.dumps([len(lines), wrong]))
+"""
+
+
+def test_what_the_wheels_brought_is_told_file_by_file(docker, built):
+    count, wrong = json.loads(run(docker, ENGINE, "python", "-c", MANIFEST).stdout)
+    assert count > 30000
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("image", "lock"),
+    [(ENGINE, "engine-cpu"), (GATEWAY, "gateway"), (SMOKE, "smoke")],
+    ids=["engine", "gateway", "smoke"],
+)
+def test_an_image_carries_its_bill_of_materials(docker, built, image, lock):
+    told = json.loads(run(docker, image, "cat", "/opt/firstword/sbom.cdx.json").stdout)
+    listed = {(one["name"], one["version"]) for one in told["components"]}
+    assert listed == set(pins(paths.root() / f"docker/requirements/{lock}.txt").items())
+    # And that is what is installed, besides firstword itself.
+    program = "from importlib.metadata import distributions as d; print(*{f'{x.name}=={x.version}' for x in d()})"
+    inside = {tuple(one.split("==")) for one in run(docker, image, "python", "-c", program).stdout.split()}
+    names = {(canonicalize_name(name), version) for name, version in inside}
+    assert {one for one in names if one[0] != "firstword"} == {(canonicalize_name(n), v) for n, v in listed}
