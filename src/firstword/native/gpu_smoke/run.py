@@ -137,6 +137,8 @@ class Run:
         arguments = (
             *("run", "--rm", "--no-deps", "--no-TTY", *user, "--volume", f"{sounds}:/smoke"),
             *("smoke", "http://gateway:8000", "--out", "/smoke"),
+            # Where the figures count, one model after the other.
+            *(("--together",) if report.rehearsal else ()),
         )
         say(f"==> {self._stack.shown(*arguments)}")
         log = self._logs / "smoke.log"
