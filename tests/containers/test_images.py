@@ -203,6 +203,10 @@ def test_the_engines_layers_above_the_wheels_built_again_are_the_same_bytes(dock
     # The patches and firstword.
     assert sum("/src/docker/finish/" in line for line in told) == 2
     assert second == first[: len(second)]
+    # Above them is the check alone, which leaves nothing in its layer.
+    told = docker("history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", ENGINE).stdout
+    assert [line.partition(" ")[0] for line in told.splitlines() if "firstword preflight" in line] == ["0"]
+    assert len(first) == len(second) + 1
 
 
 MANIFEST = """

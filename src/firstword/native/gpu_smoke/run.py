@@ -43,7 +43,7 @@ class Run:
     def __init__(
         self, files: Sequence[str], settings: Mapping[str, str], logs: Path, down_options: Sequence[str]
     ) -> None:
-        self._stack = Compose(files, settings, logs)
+        self._stack = Compose(files, settings, logs, "--ready-timeout")
         self._logs = logs
         self._down_options = down_options
 
