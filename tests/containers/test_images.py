@@ -1,6 +1,7 @@
 """What is in the images."""
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -129,16 +130,24 @@ def test_labels_say_which_commit(docker, built):
 
 
 @pytest.fixture
-def changed(tmp_path):
-    """A copy of what the images are made from, with one more line in a module and in a configuration."""
-    for name in ("configs", "docker", "patches", "src", "pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
-        copy = shutil.copytree if (paths.root() / name).is_dir() else shutil.copy2
-        copy(paths.root() / name, tmp_path / name)
-    shutil.copy2(paths.root() / "THIRD_PARTY_NOTICES.md", tmp_path)
-    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
-        with (tmp_path / file).open("a") as changing:
-            changing.write("# One more line.\n")
+def copied(tmp_path):
+    """A copy of what the images are made from, as another checkout has it: each file has another time."""
+    for name in ("configs", "docker", "patches", "src"):
+        shutil.copytree(paths.root() / name, tmp_path / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "THIRD_PARTY_NOTICES.md", ".dockerignore"):
+        shutil.copy2(paths.root() / name, tmp_path)
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.utime(path, (1_500_000_000, 1_500_000_000))
     return tmp_path
+
+
+@pytest.fixture
+def changed(copied):
+    """A copy with one more line in a module and in a configuration."""
+    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
+        with (copied / file).open("a") as changing:
+            changing.write("# One more line.\n")
+    return copied
 
 
 def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, figures):
@@ -167,22 +176,22 @@ def layers(docker, image):
     return json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
 
 
-def again(docker, base, file, target, name):
-    """Build a target's own steps once more, as the images were built, and return how long it took."""
+def again(docker, base, folder, file, target, name):
+    """Build a target's own steps once more from another checkout's files, and return how long it took."""
     arguments = {"BASE_IMAGE": base} | labels.build_arguments()
     started = time.monotonic()
     docker(
         *("buildx", "build", "--provenance=false", "--no-cache-filter", target, "--file", file, "--target", target),
         *(word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")),
-        *("--secret", f"id=ca_bundle,src={images.certificates()}", "--tag", name, "."),
-        cwd=paths.root(),
+        *("--secret", f"id=ca_bundle,src={images.certificates()}", "--tag", name, str(folder)),
+        cwd=folder,
     )
     return round(time.monotonic() - started)
 
 
-def test_the_gateway_built_again_is_the_same_bytes(docker, built, base, figures):
+def test_the_gateway_built_again_is_the_same_bytes(docker, built, base, copied, figures):
     name = "firstword-gateway:again"
-    figures["build gateway again, s"] = again(docker, base, "docker/gateway.Dockerfile", "gateway", name)
+    figures["build gateway again, s"] = again(docker, base, copied, "docker/gateway.Dockerfile", "gateway", name)
     first, second = (
         json.loads(docker("image", "inspect", "--format", "{{json .}}", image).stdout) for image in (GATEWAY, name)
     )
@@ -193,9 +202,9 @@ def test_the_gateway_built_again_is_the_same_bytes(docker, built, base, figures)
     assert first["Created"] == second["Created"] != ""
 
 
-def test_the_engines_layers_above_the_wheels_built_again_are_the_same_bytes(docker, built, base, figures):
+def test_the_engines_layers_above_the_wheels_built_again_are_the_same_bytes(docker, built, base, copied, figures):
     name = "firstword-engine:again"
-    took = again(docker, base, "docker/engine.Dockerfile", "made-cpu", name)
+    took = again(docker, base, copied, "docker/engine.Dockerfile", "made-cpu", name)
     figures["build the engine's layers above the wheels again, s"] = took
     told = docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", name).stdout.splitlines()
     first, second = layers(docker, ENGINE), layers(docker, name)
