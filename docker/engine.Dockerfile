@@ -147,9 +147,10 @@ RUN --mount=type=bind,target=/src \
 
 
 FROM made-cpu AS cpu
-# Whatever serving will need and is not there ends the build.
+# Whatever serving will need and is not there ends the build. It leaves nothing: Numba would put what it compiles for this
+# machine's processor beside librosa.
 RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
-    firstword preflight --device cpu --deep
+    NUMBA_CACHE_DIR=/tmp firstword preflight --device cpu --deep
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION= LABEL_VLLM= LABEL_VLLM_OMNI= LABEL_SERIES=
 LABEL org.opencontainers.image.title="firstword engine (cpu)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \
@@ -176,9 +177,10 @@ RUN --mount=type=bind,target=/src \
 FROM made-cuda AS cuda
 # What the driver's libraries are mounted for.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
-# Whatever serving will need and is not there ends the build.
+# Whatever serving will need and is not there ends the build. It leaves nothing: Numba would put what it compiles for this
+# machine's processor beside librosa.
 RUN --mount=type=tmpfs,target=/tmp --mount=type=tmpfs,target=/var/lib/firstword \
-    firstword preflight --device cuda --deep
+    NUMBA_CACHE_DIR=/tmp firstword preflight --device cuda --deep
 ARG BASE_IMAGE REVISION= SOURCE_DATE_EPOCH= LABEL_VERSION= LABEL_VLLM= LABEL_VLLM_OMNI= LABEL_SERIES=
 LABEL org.opencontainers.image.title="firstword engine (cuda)" \
       org.opencontainers.image.description="Step-Audio-2-mini and Qwen3-TTS on vLLM-Omni, ready only after a first real answer" \

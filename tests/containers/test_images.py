@@ -1,13 +1,19 @@
 """What is in the images."""
 
+import datetime
 import json
+import os
 import shutil
 import subprocess
 import time
 
+import images
 import pytest
+from packaging.utils import canonicalize_name
 
 from firstword import paths
+from firstword.native import labels
+from firstword.native.locking import pins
 
 ENGINE = "firstword-engine:cpu"
 GATEWAY = "firstword-gateway"
@@ -125,16 +131,24 @@ def test_labels_say_which_commit(docker, built):
 
 
 @pytest.fixture
-def changed(tmp_path):
-    """A copy of what the images are made from, with one more line in a module and in a configuration."""
-    for name in ("configs", "docker", "patches", "src", "pyproject.toml", "README.md", "LICENSE", ".dockerignore"):
-        copy = shutil.copytree if (paths.root() / name).is_dir() else shutil.copy2
-        copy(paths.root() / name, tmp_path / name)
-    shutil.copy2(paths.root() / "THIRD_PARTY_NOTICES.md", tmp_path)
-    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
-        with (tmp_path / file).open("a") as changing:
-            changing.write("# One more line.\n")
+def copied(tmp_path):
+    """A copy of what the images are made from, as another checkout has it: each file has another time."""
+    for name in ("configs", "docker", "patches", "src"):
+        shutil.copytree(paths.root() / name, tmp_path / name)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "THIRD_PARTY_NOTICES.md", ".dockerignore"):
+        shutil.copy2(paths.root() / name, tmp_path)
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.utime(path, (1_500_000_000, 1_500_000_000))
     return tmp_path
+
+
+@pytest.fixture
+def changed(copied):
+    """A copy with one more line in a module and in a configuration."""
+    for file in ("src/firstword/paths.py", "configs/engines/qwen3-tts/cpu.yaml"):
+        with (copied / file).open("a") as changing:
+            changing.write("# One more line.\n")
+    return copied
 
 
 def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, figures):
@@ -157,3 +171,92 @@ def test_a_change_of_code_makes_small_layers_anew(docker, built, base, changed, 
     assert len(own) == 2
     assert len(after) - same <= len(own)
     assert sum(int(line.partition(" ")[0]) for line in own) < 20_000_000
+
+
+def layers(docker, image):
+    return json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", image).stdout)
+
+
+def configuration(docker, image):
+    """Return all that an image is, but for the labels in which Compose names its project."""
+    told = json.loads(docker("image", "inspect", "--format", "{{json .}}", image).stdout)
+    own = {key: value for key, value in told["Config"]["Labels"].items() if not key.startswith("com.docker.compose")}
+    kept = {key: told[key] for key in ("Created", "Architecture", "Os", "RootFS", "Size")}
+    return kept | {"Config": told["Config"] | {"Labels": own}}
+
+
+def again(docker, base, folder, file, target, name):
+    """Build a target's own steps once more from another checkout's files, and return how long it took."""
+    arguments = {"BASE_IMAGE": base} | labels.build_arguments()
+    started = time.monotonic()
+    docker(
+        *("buildx", "build", "--provenance=false", "--no-cache-filter", target, "--file", file, "--target", target),
+        *(word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")),
+        *("--secret", f"id=ca_bundle,src={images.certificates()}", "--tag", name, str(folder)),
+        cwd=folder,
+    )
+    return round(time.monotonic() - started)
+
+
+def test_the_gateway_built_again_is_the_same_bytes(docker, built, base, copied, figures):
+    name = "firstword-gateway:again"
+    figures["build gateway again, s"] = again(docker, base, copied, "docker/gateway.Dockerfile", "gateway", name)
+    first, second = (configuration(docker, image) for image in (GATEWAY, name))
+    docker("image", "rm", name)
+    # An image is its configuration, which names its layers by their hashes.
+    assert first == second
+    date = datetime.datetime.fromtimestamp(int(labels.build_arguments()["SOURCE_DATE_EPOCH"]), datetime.UTC)
+    assert second["Created"] == date.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_the_engines_layers_above_the_wheels_built_again_are_the_same_bytes(docker, built, base, copied, figures):
+    name = "firstword-engine:again"
+    took = again(docker, base, copied, "docker/engine.Dockerfile", "made-cpu", name)
+    figures["build the engine's layers above the wheels again, s"] = took
+    told = docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", name).stdout.splitlines()
+    first, second = layers(docker, ENGINE), layers(docker, name)
+    docker("image", "rm", name)
+    # The patches and firstword.
+    assert sum("/src/docker/finish/" in line for line in told) == 2
+    assert second == first[: len(second)]
+    # Above them is the check alone, which leaves nothing in its layer.
+    told = docker("history", "--no-trunc", "--human=false", "--format", "{{.Size}} {{.CreatedBy}}", ENGINE).stdout
+    assert [line.partition(" ")[0] for line in told.splitlines() if "firstword preflight" in line] == ["0"]
+    assert len(first) == len(second) + 1
+
+
+MANIFEST = """
+import hashlib, json, pathlib
+lines = [line for file in pathlib.Path("/opt/firstword").glob("wheels-*.sha256") for line in file.open()]
+wrong = []
+for line in lines[::100]:
+    told, _, path = line.rstrip("\\n").partition("  ")
+    # What the patches change is above the wheels.
+    if "/vllm_omni/" in path or "/step_audio2/" in path or "/cosyvoice2/" in path or "/flashcosyvoice/" in path:
+        continue
+    if hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() != told:
+        wrong.append(path)
+print(json.dumps([len(lines), wrong]))
+"""
+
+
+def test_what_the_wheels_brought_is_told_file_by_file(docker, built):
+    count, wrong = json.loads(run(docker, ENGINE, "python", "-c", MANIFEST).stdout)
+    assert count > 30000
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("image", "lock"),
+    [(ENGINE, "engine-cpu"), (GATEWAY, "gateway"), (SMOKE, "smoke")],
+    ids=["engine", "gateway", "smoke"],
+)
+def test_an_image_carries_its_bill_of_materials(docker, built, image, lock):
+    told = json.loads(run(docker, image, "cat", "/opt/firstword/sbom.cdx.json").stdout)
+    listed = {(one["name"], one["version"]) for one in told["components"]}
+    assert listed == set(pins(paths.root() / f"docker/requirements/{lock}.txt").items())
+    # And that is what is installed, besides firstword itself.
+    program = "from importlib.metadata import distributions as d; print(*{f'{x.name}=={x.version}' for x in d()})"
+    inside = {tuple(one.split("==")) for one in run(docker, image, "python", "-c", program).stdout.split()}
+    names = {(canonicalize_name(name), version) for name, version in inside}
+    assert {one for one in names if one[0] != "firstword"} == {(canonicalize_name(n), v) for n, v in listed}

@@ -96,7 +96,7 @@ def test_on_gpus_the_checkpoints_stay(machine):
     machine.tell(gpu=True, model="step-audio-2-mini")
     assert machine.run()[0] == Exit.OK
     calls = [call for call in machine.calls() if call[0] == "compose"]
-    assert not any("--volumes" in call or "compose.cpu.yaml" in call for call in calls)
+    assert not any("--volumes" in call or "compose.cpu.yaml" in call or "--together" in call for call in calls)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,8 @@ def test_whatever_fails_it_is_taken_down_and_told(machine, told, options, code, 
     assert (report["failure"]["step"], report["failure"]["code"]) == (step, code)
     assert cause in report["failure"]["cause"]
     assert "mend: " in said
+    if "not ready after" in cause:
+        assert "longer --ready-timeout" in said
     if step in ("up", "smoke"):
         assert "a stage died" in (machine.out / "logs/step-audio-2.log").read_text()
         assert "no first answer yet" in (machine.out / "logs/step-audio-2.state.json").read_text()

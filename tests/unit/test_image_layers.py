@@ -1,5 +1,7 @@
 """The parts of the locks that the image layers are made from."""
 
+import hashlib
+import os
 import re
 import runpy
 from pathlib import Path
@@ -41,3 +43,17 @@ def test_both_images_begin_with_the_same_pinned_base():
     }
     assert len(found) == 1
     assert re.fullmatch(r"python:3\.12-slim-bookworm@sha256:[0-9a-f]{64}", found.pop())
+
+
+def test_a_sealed_step_knows_what_it_made(tmp_path):
+    seal = runpy.run_path(str(ROOT / "docker/wheels/seal_layer.py"))
+    (tmp_path / "old").write_text("of an earlier step")
+    (tmp_path / "made").mkdir()
+    for path in (tmp_path / "old", tmp_path / "made", tmp_path):
+        os.utime(path, (1000, 1000))
+    (tmp_path / "made/new").write_text("x")
+    (tmp_path / "made/link").symlink_to("nowhere")
+    found = sorted(seal["made_since"](str(tmp_path), 2000))
+    assert found == [str(tmp_path / name) for name in ("made", "made/link", "made/new")]
+    digest = hashlib.sha256(b"x").hexdigest()
+    assert seal["line"](str(tmp_path / "made/new")) == f"{digest}  {tmp_path}/made/new\n"

@@ -35,8 +35,8 @@ def test_a_command_of_the_table_exists(name, capsys):
 
 
 def test_the_scripts_it_names_exist():
-    named = set(re.findall(r"\bscripts/(\w+)", README))
-    assert {"up", "test"} <= named
+    named = set(re.findall(r"\bscripts/([\w-]+)", README))
+    assert {"up", "test", "gpu-smoke"} <= named
     assert all((ROOT / "scripts" / name).is_file() for name in named)
 
 

@@ -62,6 +62,13 @@ def test_a_stack_that_keeps_its_promises_passes(stack, capsys):
     assert odd == {"speech: heard again": ("not applicable", "made-up weights say no words")}
 
 
+def test_models_that_are_checked_together_are_all_told(stack, capsys, monkeypatch):
+    monkeypatch.setattr("firstword.acceptance.client.Client.models", lambda self: [SPEAKS, f"other-{SPEAKS}"])
+    assert main(["smoke", stack.url, "--together", "--json", "--check", "wav"]) == Exit.OK
+    told = json.loads(capsys.readouterr().out)["results"]
+    assert [result["model"] for result in told] == [SPEAKS, f"other-{SPEAKS}"]
+
+
 def test_one_that_listens_passes(capsys):
     with Stack(LISTENS) as server:
         server.voices = ["default", "alloy", "echo", "nova"]

@@ -40,13 +40,16 @@ class Compose:
         files: Compose files.
         settings: Variables that count more than the environment and .env.
         logs: Folder for the output of what goes wrong.
+        option: How the user gives it longer to get ready.
     """
 
-    def __init__(self, files: Sequence[str], settings: Mapping[str, str], logs: Path) -> None:
+    def __init__(
+        self, files: Sequence[str], settings: Mapping[str, str], logs: Path, option: str = "--timeout"
+    ) -> None:
         self._words = docker.compose(files)
         self._settings = dict(settings)
         self._environment = labels.build_arguments() | dict(os.environ) | self._settings
-        self._logs = logs
+        self._logs, self._option = logs, option
 
     def shown(self, *arguments: str) -> str:
         """Return a command as a user types it."""
@@ -165,7 +168,7 @@ class Compose:
                 while (code := _ended(process, _LOOK_SECONDS)) is None:
                     now = self.containers()
                     self.require_none_ended(now, before)
-                    _require_time(progress.seconds, timeout, now)
+                    self._require_time(progress.seconds, timeout, now)
                     progress.update(", ".join(f"{name}: {word(one)}" for name, one in now.items()))
             except BaseException:
                 progress.end("failed")
@@ -194,6 +197,16 @@ class Compose:
                 mend=f"its log is {kept}",
                 code=Exit(code) if code in set(Exit) - {Exit.OK} else Exit.STAGE_DIED,
             )
+
+    def _require_time(self, seconds: float, timeout: float, now: Containers) -> None:
+        if seconds <= timeout:
+            return
+        waited_for = [f"{service} is {word(one)}{_health_says(one)}" for service, one in now.items() if _holds_up(one)]
+        raise FirstwordError(
+            "; ".join([f"not ready after {timeout:.0f} s", *waited_for]),
+            mend=f"a slow machine or a first download needs a longer {self._option}",
+            code=Exit.NOT_READY,
+        )
 
     def keep_log(self, service: str, container: dict[str, Any]) -> Path:
         """Write a container's log, its last lines alone where it is long, and return the file."""
@@ -283,17 +296,6 @@ def _exit_code(container: dict[str, Any]) -> int:
     until = ("--since", container["Created"], "--until", str(int(time.time()) + 1))
     told = docker.run("events", *until, *filters, "--format", "{{.Actor.Attributes.exitCode}}").stdout.split()
     return int(told[-1]) if told else int(container["State"]["ExitCode"])
-
-
-def _require_time(seconds: float, timeout: float, now: Containers) -> None:
-    if seconds <= timeout:
-        return
-    waited_for = [f"{service} is {word(one)}{_health_says(one)}" for service, one in now.items() if _holds_up(one)]
-    raise FirstwordError(
-        "; ".join([f"not ready after {timeout:.0f} s", *waited_for]),
-        mend="a slow machine or a first download needs a longer --timeout",
-        code=Exit.NOT_READY,
-    )
 
 
 def _holds_up(container: dict[str, Any]) -> bool:

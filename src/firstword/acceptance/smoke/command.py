@@ -15,7 +15,9 @@ import argparse
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from firstword.acceptance import kinds
@@ -43,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="keep sounds, smoke.txt, smoke.xml and smoke.json there"
     )
+    parser.add_argument(
+        "--together",
+        action="store_true",
+        help="check the models at the same time: shorter, but what is measured is a loaded machine",
+    )
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="per request (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
@@ -64,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
         require_folder(args.out)
     key = os.environ.get("FIRSTWORD_API_KEY") or None
     what = _models(args.url, key, args.timeout, args.model)
-    results: list[Result] = []
-    for model in args.model or what:
+
+    def check(model: str) -> list[Result]:
+        found = []
         with Client(args.url, key, args.timeout, model=model) as client:
             trial = Trial(
                 client=client,
@@ -83,9 +91,16 @@ def run(args: argparse.Namespace) -> int:
                 timeout=args.timeout,
             )
             for result in run_checks(trial, what[model], only=args.check):
-                results.append(result)
+                found.append(result)
                 if not args.json:
-                    print(report.line(result), flush=True)
+                    # One write, so that those of two models do not mix.
+                    sys.stdout.write(f"{report.line(result)}\n")
+                    sys.stdout.flush()
+        return found
+
+    models = args.model or list(what)
+    with ThreadPoolExecutor(len(models) if args.together else 1) as pool:
+        results = [result for found in pool.map(check, models) for result in found]
     if not results:
         names = sorted({name for wanted in what.values() for name, _ in checks_of(wanted, formats)})
         raise FirstwordError(

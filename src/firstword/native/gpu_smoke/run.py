@@ -43,7 +43,7 @@ class Run:
     def __init__(
         self, files: Sequence[str], settings: Mapping[str, str], logs: Path, down_options: Sequence[str]
     ) -> None:
-        self._stack = Compose(files, settings, logs)
+        self._stack = Compose(files, settings, logs, "--ready-timeout")
         self._logs = logs
         self._down_options = down_options
 
@@ -137,6 +137,8 @@ class Run:
         arguments = (
             *("run", "--rm", "--no-deps", "--no-TTY", *user, "--volume", f"{sounds}:/smoke"),
             *("smoke", "http://gateway:8000", "--out", "/smoke"),
+            # Where the figures count, one model after the other.
+            *(("--together",) if report.rehearsal else ()),
         )
         say(f"==> {self._stack.shown(*arguments)}")
         log = self._logs / "smoke.log"
