@@ -23,7 +23,9 @@ ORDER = (
     "test_sound",
     "test_passing_through",
     "test_frozen",
+    "test_replicas",
     "test_ending",
+    "test_own_voices",
 )
 
 

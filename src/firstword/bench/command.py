@@ -4,6 +4,7 @@
   firstword bench start --runs 5 --json FILE   medians of five, and everything measured as JSON
   firstword bench syncs                        where the host waits for the device, release and patched; needs no GPU
   firstword bench syncs "streamed speech"      one workload of it
+  firstword bench gateway                      the gateway beside nginx and LiteLLM, with paced streams
   firstword bench seed-tables                  the method that vllm-omni #1614 changed, in three forms
 
 Start each measurement of time on a quiet machine: the load average is part of the result.
@@ -22,7 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     syncs.add_argument("names", nargs="*", metavar="NAME", help="count only these (default: all)")
     tables = commands.add_parser("seed-tables", help="time and count build_attn_metadata in three forms")
     tables.add_argument("--runs", type=int, default=200, help="calls of each form (default: %(default)s)")
-    for command in (start, syncs, tables):
+    gateway = commands.add_parser("gateway", help="what the gateway adds, beside no proxy, nginx and LiteLLM's")
+    gateway.add_argument("names", nargs="*", metavar="NAME", help="only these of direct, nginx, gateway, litellm")
+    gateway.add_argument("--seconds", type=float, default=4.0, help="of sound in each stream (default: %(default)s)")
+    gateway.add_argument("--rounds", type=int, default=3, help="streams of each client (default: %(default)s)")
+    gateway.add_argument("--streams", type=int, nargs="+", default=[1, 16, 64], help="at a time (default: 1 16 64)")
+    for command in (start, syncs, tables, gateway):
         command.add_argument("--json", type=Path, dest="to", metavar="FILE", help="write everything measured to FILE")
     for command in (syncs, tables):
         command.add_argument("--doc", type=Path, metavar="FILE", help="write the page with its table to FILE")
@@ -38,6 +44,11 @@ def run(args: argparse.Namespace) -> int:
         from firstword.bench.seed_tables import command as tables
 
         return tables.measure(runs=args.runs, to=args.to, doc=args.doc)
+    if args.workload == "gateway":
+        from firstword.bench.gateway import command as gateway
+
+        load = gateway.Load(args.seconds, args.rounds, tuple(args.streams))
+        return gateway.measure(load, names=args.names, to=args.to)
     from firstword.bench import start
 
     return start.measure(runs=args.runs, to=args.to)
