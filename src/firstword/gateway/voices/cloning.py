@@ -5,7 +5,6 @@ An engine never gets an address, only a WAV in the request itself: what it may n
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,8 @@ from firstword.gateway.voices import recording
 from firstword.gateway.voices.fetching import Fetching
 from firstword.gateway.voices.store import ID, Voice, Voices, not_found
 
-Reading = Callable[[], Awaitable[bytes]]
+# Each is decoded, and perhaps fetched; no model here takes more than one.
+_MOST_RECORDINGS = 4
 
 
 def can_clone(entry: Entry | None) -> bool:
@@ -81,6 +81,9 @@ class Cloning:
         if told is None:
             return body
         if isinstance(told, list):
+            if len(told) > _MOST_RECORDINGS:
+                message = f"ref_audio: up to {_MOST_RECORDINGS} recordings, not {len(told)}"
+                raise ProblemError(400, message, code="invalid_value", param="ref_audio")
             return body | {"ref_audio": [await self._inside(each) for each in told]}
         return body | {"ref_audio": await self._inside(told)}
 
