@@ -93,7 +93,7 @@ for axis, (key, title) in zip(axes, panels):
     axis.set_xlabel("streams at a time")
     axis.set_yscale("log")
     axis.set_title(title)
-axes[0].legend()
-figure.tight_layout()
+figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=len(found))
+figure.tight_layout(rect=(0, 0.08, 1, 1))
 figure.savefig(sys.argv[1], dpi=110)
 """
