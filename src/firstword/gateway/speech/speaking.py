@@ -26,7 +26,7 @@ def speak(gateway: Gateway, asker: Asker, target: Target, asked: SpeechRequest, 
         asker: Asks the engine.
         target: What is asked.
         asked: What the client asked for.
-        body: What the engine is asked.
+        body: What the engine is asked, but for the recordings that it is to be given.
     """
     fmt = FORMATS[asked.response_format]
     compute = gateway.threads.soon if fmt.container or asked.speed != 1.0 else at_once
@@ -35,7 +35,8 @@ def speak(gateway: Gateway, asker: Asker, target: Target, asked: SpeechRequest, 
         made = _Sent(answer, asked.events, "text/event-stream; charset=utf-8" if asked.events else fmt.media_type)
         usage: dict[str, Any] | None = None
         ended = False
-        async with gateway.admission.place(target.model), asker.post(_PATH, body) as response:
+        ready = await gateway.cloning.filled(body, target.entry, target.model)
+        async with gateway.admission.place(target.model), asker.post(_PATH, ready) as response:
             transcoder = await compute(lambda: Transcoder(fmt, speed=asked.speed, whole=asked.whole))
             async for event in events.read(response):
                 kind = event.get("type") if isinstance(event, dict) else None
