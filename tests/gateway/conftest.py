@@ -25,7 +25,9 @@ ORDER = (
     "test_passing_through",
     "test_sessions",
     "test_frozen",
+    "test_replicas",
     "test_ending",
+    "test_own_voices",
 )
 
 

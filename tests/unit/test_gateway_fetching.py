@@ -202,4 +202,6 @@ def test_the_engine_gets_the_recording_and_never_an_address(server, resolved, tm
         for reference in ("file:///etc/passwd", "http://other.example/a", "data:audio/wav;base64,AAAA", "data:,x"):
             answer = gateway.http.post("/v1/audio/speech", json=body | {"ref_audio": reference})
             assert (answer.status_code, answer.json()["error"]["param"]) == (400, "ref_audio")
+        many = gateway.http.post("/v1/audio/speech", json=body | {"ref_audio": [wav] * 5})
+        assert (many.status_code, many.json()["error"]["param"]) == (400, "ref_audio")
         assert len(engine.bodies) == 2

@@ -9,7 +9,8 @@ import pytest
 from fake_engine import FakeEngine
 from firstword.gateway import fleet
 from firstword.gateway.settings import Settings
-from gateway_kit import chunk, cut, head, running
+from firstword.gateway.upstreams import Model
+from gateway_kit import cut, head, running
 
 MODEL = "step-audio-2-mini-synthetic"
 CHAT = "/v1/chat/completions"
@@ -110,7 +111,7 @@ def test_one_that_was_begun_is_never_asked_twice(engines):
 
     def beginning(handler, body):
         head(handler, transfer_encoding="chunked")
-        chunk(handler, b"") if body.get("end") else cut(handler)
+        cut(handler)
 
     with running(one.url, two.url) as gateway:
         all_ready(gateway)
@@ -205,6 +206,7 @@ def test_a_lookup_that_fails_changes_nothing(monkeypatch):
     monkeypatch.setattr(fleet, "addresses", lambda host, port: ["10.0.0.2", "10.0.0.1"])
     named.look_up()
     members = named.members
+    members[0].tell_models((Model(MODEL),))
     assert [member.url for member in members] == ["http://10.0.0.1:8091", "http://10.0.0.2:8091"]
     monkeypatch.setattr(fleet, "addresses", failing)
     named.look_up()
@@ -213,6 +215,10 @@ def test_a_lookup_that_fails_changes_nothing(monkeypatch):
     named.look_up()
     assert [member.address for member in named.members] == ["10.0.0.2", "10.0.0.3"]
     assert named.members[0] is members[1]
+    monkeypatch.setattr(fleet, "addresses", lambda host, port: ["10.0.0.1", "10.0.0.2"])
+    named.members[0].tell_models((Model(MODEL),))
+    named.look_up()
+    assert [(member.serves(MODEL), member.ready) for member in named.members] == [(True, False), (True, False)]
 
 
 @pytest.mark.parametrize(

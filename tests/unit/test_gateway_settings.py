@@ -1,6 +1,7 @@
 """Settings: read from the environment, each mistake named, never open to others without a key."""
 
 import pytest
+import yaml
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
@@ -104,6 +105,32 @@ def test_no_key_no_others(load, environment, safe):
     with pytest.raises(FirstwordError, match="without a key") as caught:
         chosen.require_safe()
     assert "FIRSTWORD_API_KEYS" in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("published", "keys", "safe"),
+    [
+        ("", "", True),
+        ("::1", "", True),
+        ("192.0.2.1", "", False),
+        ("0.0.0.0", "", False),
+        ("192.0.2.1", "sk-one", True),
+    ],
+)
+def test_no_key_no_others_in_containers_either(load, published, keys, safe):
+    """The gateway's container listens everywhere; compose tells it the address that its port is published on."""
+    root = paths.root()
+    gateway = yaml.safe_load((root / "compose.yaml").read_text())["services"]["gateway"]
+    address = gateway["environment"]["FIRSTWORD_PUBLISH_ADDRESS"]
+    assert gateway["ports"] == [f"{address}:${{FIRSTWORD_PORT:-8000}}:8000"]
+    assert address == "${FIRSTWORD_PUBLISH_ADDRESS:-127.0.0.1}"
+    assert "FIRSTWORD_HOST=0.0.0.0" in (root / "docker/gateway.Dockerfile").read_text()
+    chosen = load(HOST="0.0.0.0", PUBLISH_ADDRESS=published or "127.0.0.1", API_KEYS=keys)
+    if safe:
+        chosen.require_safe()
+        return
+    with pytest.raises(FirstwordError, match="without a key"):
+        chosen.require_safe()
 
 
 def test_a_misspelt_setting_is_warned_about():

@@ -5,6 +5,7 @@
   firstword bench syncs                        where the host waits for the device, release and patched; needs no GPU
   firstword bench syncs "streamed speech"      one workload of it
   firstword bench serve                        the release and firstword answer the same requests, in turns, on the CPU
+  firstword bench gateway                      the gateway beside nginx and LiteLLM, with paced streams
   firstword bench seed-tables                  the method that vllm-omni #1614 changed, in three forms
 
 Start each measurement of time on a quiet machine: the load average is part of the result.
@@ -30,7 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--together", type=int, nargs="+", default=[1, 2, 4, 8], metavar="N", help="requests at once (default: 1 2 4 8)"
     )
     serve.add_argument("--png", type=Path, metavar="FILE", help="draw requests per second to FILE")
-    for command in (start, syncs, tables, serve):
+    gateway = commands.add_parser("gateway", help="what the gateway adds, beside no proxy, nginx and LiteLLM's")
+    gateway.add_argument("names", nargs="*", metavar="NAME", help="only these of direct, nginx, gateway, litellm")
+    gateway.add_argument("--seconds", type=float, default=4.0, help="of sound in each stream (default: %(default)s)")
+    gateway.add_argument("--rounds", type=int, default=3, help="streams of each client (default: %(default)s)")
+    gateway.add_argument("--streams", type=int, nargs="+", default=[1, 16, 64], help="at a time (default: 1 16 64)")
+    for command in (start, syncs, tables, serve, gateway):
         command.add_argument("--json", type=Path, dest="to", metavar="FILE", help="write everything measured to FILE")
     for command in (syncs, tables, serve):
         command.add_argument("--doc", type=Path, metavar="FILE", help="write the page with its table to FILE")
@@ -52,6 +58,11 @@ def run(args: argparse.Namespace) -> int:
         return serving.measure(
             families=args.families, together=args.together, pairs=args.pairs, to=args.to, doc=args.doc, png=args.png
         )
+    if args.workload == "gateway":
+        from firstword.bench.gateway import command as gateway
+
+        load = gateway.Load(args.seconds, args.rounds, tuple(args.streams))
+        return gateway.measure(load, names=args.names, to=args.to)
     from firstword.bench import start
 
     return start.measure(runs=args.runs, to=args.to)

@@ -89,9 +89,10 @@ class Named:
         parts = urllib.parse.urlsplit(self._url)
         try:
             found = addresses(parts.hostname or "", parts.port or 80)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             if not self._watchers:
-                self.members[0].tell_cause(f"{parts.hostname} has no address ({error.strerror or error})")
+                cause = getattr(error, "strerror", None) or error
+                self.members[0].tell_cause(f"{parts.hostname} has no address ({cause})")
             return
         urls = sorted({_at(parts, address) for address in found})
         known = {upstream.url: upstream for upstream in self._watchers}
@@ -100,6 +101,8 @@ class Named:
         for url in urls:
             if url not in known:
                 known[url] = Upstream(url, required=self._required, name=parts.netloc)
+                # Until it says so itself: an engine that comes back at another address is not another model's.
+                known[url].tell_models(self.members[0].models)
                 self._watch(known[url])
         self.members = tuple(known[url] for url in urls)
         for url in known.keys() - urls:

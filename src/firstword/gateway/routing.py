@@ -15,11 +15,13 @@ class Target:
 
     Attributes:
         model: The model's id at its engines.
+        upstream: The engine that would be asked now; a request that waits may be asked of another.
         entry: What the catalogue knows of the model, or None.
         language: The tag of the language that the name asked for ended with, or None.
     """
 
     model: str
+    upstream: Upstream
     entry: Entry | None
     language: str | None = None
 
@@ -50,8 +52,7 @@ class Router:
         """
         model, language = self.resolve(name)
         known = self.models().get(model)
-        self.choose(model)
-        return Target(model, self.entry(known) if known else None, language)
+        return Target(model, self.choose(model), self.entry(known) if known else None, language)
 
     def resolve(self, name: str) -> tuple[str, str | None]:
         """Return the id of the served model that ``name`` means, itself if none, and its language suffix."""

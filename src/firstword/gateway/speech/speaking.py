@@ -13,6 +13,7 @@ from firstword.gateway.audio.formats import FORMATS, RATE
 from firstword.gateway.context import Gateway
 from firstword.gateway.routing import Target
 from firstword.gateway.speech.request import SpeechRequest
+from firstword.gateway.threads import at_once
 
 _PATH = "/v1/audio/speech"
 
@@ -25,21 +26,23 @@ def speak(gateway: Gateway, asker: Asker, target: Target, asked: SpeechRequest, 
         asker: Asks the engine.
         target: What is asked.
         asked: What the client asked for.
-        body: What the engine is asked.
+        body: What the engine is asked, but for the recordings that it is to be given.
     """
     fmt = FORMATS[asked.response_format]
+    compute = gateway.threads.soon if fmt.container or asked.speed != 1.0 else at_once
 
     async def produce(answer: Answer) -> None:
         made = _Sent(answer, asked.events, "text/event-stream; charset=utf-8" if asked.events else fmt.media_type)
         usage: dict[str, Any] | None = None
         ended = False
-        async with gateway.admission.place(target.model), asker.post(_PATH, body) as response:
-            transcoder = await gateway.threads.soon(lambda: Transcoder(fmt, speed=asked.speed, whole=asked.whole))
+        ready = await gateway.cloning.filled(body, target.entry, target.model)
+        async with gateway.admission.place(target.model), asker.post(_PATH, ready) as response:
+            transcoder = await compute(lambda: Transcoder(fmt, speed=asked.speed, whole=asked.whole))
             async for event in events.read(response):
                 kind = event.get("type") if isinstance(event, dict) else None
                 if kind == "speech.audio.delta":
                     feed = partial(transcoder.feed, _decoded(event))
-                    await made.sound(await gateway.threads.soon(feed), transcoder)
+                    await made.sound(await compute(feed), transcoder)
                 elif kind == "speech.audio.done":
                     usage, ended = event.get("usage"), True
                     break
@@ -48,7 +51,7 @@ def speak(gateway: Gateway, asker: Asker, target: Target, asked: SpeechRequest, 
         if not ended:
             raise BrokeOff("its stream ended without speech.audio.done")
         try:
-            rest = await gateway.threads.soon(transcoder.finish)
+            rest = await compute(transcoder.finish)
         except ValueError as error:
             raise BrokeOff(str(error)) from error
         if not transcoder.samples:

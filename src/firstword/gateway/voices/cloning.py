@@ -5,7 +5,6 @@ An engine never gets an address, only a WAV in the request itself: what it may n
 
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,8 @@ from firstword.gateway.voices import recording
 from firstword.gateway.voices.fetching import Fetching
 from firstword.gateway.voices.store import ID, Voice, Voices, not_found
 
-Reading = Callable[[], Awaitable[bytes]]
+# Each is decoded, and perhaps fetched; no model here takes more than one.
+_MOST_RECORDINGS = 4
 
 
 def can_clone(entry: Entry | None) -> bool:
@@ -37,17 +37,33 @@ class Cloning:
     def __init__(self, voices: Voices, fetching: Fetching, threads: Threads) -> None:
         self._voices, self._fetching, self._threads = voices, fetching, threads
 
-    async def uploaded(self, body: dict[str, Any], entry: Entry | None, model: str) -> Voice | None:
-        """Return the uploaded voice that a request names, or None where it is another's.
+    async def filled(self, body: dict[str, Any], entry: Entry | None, model: str) -> dict[str, Any]:
+        """Return what the engine is asked, every recording in it as a WAV.
 
         Args:
-            body: What the engine would be asked.
+            body: What it would be asked.
             entry: What is known of the model.
             model: Its id.
 
         Raises:
-            ProblemError: It is no more (404), the model cannot clone, or there is a second recording (400).
+            ProblemError: The voice is no more (404), the model cannot clone, or a recording cannot be had, is
+                none, or is a second one (400).
         """
+        voice = await self._uploaded(body, entry, model)
+        if voice is not None:
+            return await self._as(voice, body)
+        told = body.get("ref_audio")
+        if told is None:
+            return body
+        if isinstance(told, list):
+            if len(told) > _MOST_RECORDINGS:
+                message = f"ref_audio: up to {_MOST_RECORDINGS} recordings, not {len(told)}"
+                raise ProblemError(400, message, code="invalid_value", param="ref_audio")
+            return body | {"ref_audio": [await self._inside(each) for each in told]}
+        return body | {"ref_audio": await self._inside(told)}
+
+    async def _uploaded(self, body: dict[str, Any], entry: Entry | None, model: str) -> Voice | None:
+        """Return the uploaded voice that a request names, or None where it is another's."""
         named = body.get("voice")
         if not isinstance(named, str) or (entry is not None and named.lower() in entry.voices):
             return None
@@ -68,21 +84,6 @@ class Cloning:
             message = f"{second}: {named[:80]} is an uploaded voice; send one or the other"
             raise ProblemError(400, message, code="invalid_value", param=second)
         return voice
-
-    async def filled(self, body: dict[str, Any], voice: Voice | None) -> dict[str, Any]:
-        """Return what the engine is asked, every recording in it as a WAV.
-
-        Raises:
-            ProblemError: A recording cannot be had, or is none.
-        """
-        if voice is not None:
-            return await self._as(voice, body)
-        told = body.get("ref_audio")
-        if told is None:
-            return body
-        if isinstance(told, list):
-            return body | {"ref_audio": [await self._inside(each) for each in told]}
-        return body | {"ref_audio": await self._inside(told)}
 
     async def _as(self, voice: Voice, body: dict[str, Any]) -> dict[str, Any]:
         kept = await self._threads.soon(partial(self._voices.recording, voice))
