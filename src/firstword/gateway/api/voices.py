@@ -7,6 +7,7 @@ import anyio
 import httpx
 from fastapi import APIRouter
 
+from firstword.gateway.api import described
 from firstword.gateway.context import Gateway, Here
 from firstword.gateway.upstreams import Model, Upstream
 
@@ -15,7 +16,7 @@ router = APIRouter()
 _SECONDS = 10.0
 
 
-@router.get("/v1/audio/voices")
+@router.get("/v1/audio/voices", responses=described.problems(described.LOOKING))
 async def voices(gateway: Here, model: str | None = None, names: bool = False) -> dict[str, Any]:
     """List voices.
 
