@@ -23,7 +23,8 @@ def pinned(document, **models):
         for operation in methods.values():
             for content in operation.get("requestBody", {}).get("content", {}).values():
                 schema = content["schema"]
-                schema["properties"]["model"] = {"type": "string", "enum": models[path.rpartition("/")[2]]}
+                if (names := models.get(path.rpartition("/")[2])) is not None:
+                    schema["properties"]["model"] = {"type": "string", "enum": names}
                 for name in SHORT & schema["properties"].keys():
                     schema["properties"][name] = {"type": "integer", "enum": [12]}
                     schema["required"].append(name)

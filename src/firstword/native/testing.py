@@ -4,6 +4,7 @@
   scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
   scripts/test containers   the images and compose files on a real Docker engine, started when none runs (as root)
   scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
+  scripts/test browser      a streamed WAV played by Chromium (apt-get install chromium); only when named
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
 A test that does not run is a failure here, unless -- narrows what is asked for. Where no Docker engine can be used
@@ -23,7 +24,7 @@ from firstword.native.console import say
 
 PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
 # Only when named, else told as not run.
-ON_REQUEST = {"containers-cuda": "the GPU image"}
+ON_REQUEST = {"containers-cuda": "the GPU image", "browser": "a streamed WAV in Chromium"}
 # Parts whose tests share nothing: two at a time. Engines and containers take the whole machine.
 _SIDE_BY_SIDE = ("unit", "patches")
 _TESTS = {"containers-cuda": "tests/containers/cuda.py"}
@@ -32,7 +33,10 @@ _TESTS = {"containers-cuda": "tests/containers/cuda.py"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``scripts/test`` takes."""
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)} (default: all), or containers-cuda"
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"one or more of {', '.join(PARTS)} (default: all), or {', '.join(ON_REQUEST)}",
     )
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, default=[], help=argparse.SUPPRESS)
 
