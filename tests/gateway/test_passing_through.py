@@ -91,7 +91,6 @@ UNLISTED = {
     ("POST", "/collective_rpc"),
     ("POST", "/v1/load_lora_adapter"),
     ("GET", "/server_info"),
-    ("GET", "/openapi.json"),
     ("GET", "/docs"),
     ("POST", "/metrics"),
 }

@@ -26,9 +26,13 @@ SOUND = to_wav(voice(1.0, rate=16000), 16000)
 LONG = to_wav(sentences([9, 8, 11, 7, 9, 10, 12])[0], 16000)
 
 
+USAGE = {"choices": [], "usage": {"prompt_tokens": 40, "completion_tokens": 5, "total_tokens": 45}}
+USED = {"type": "tokens", "input_tokens": 40, "output_tokens": 5, "total_tokens": 45}
+
+
 def said(*words, reason="stop", done=True):
     told = [{"choices": [{"delta": {"content": word}, "finish_reason": None}]} for word in words]
-    return [*told, {"choices": [{"delta": {}, "finish_reason": reason}]}, *(["[DONE]"] if done else [])]
+    return [*told, {"choices": [{"delta": {}, "finish_reason": reason}]}, *([USAGE, "[DONE]"] if done else [])]
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +73,9 @@ def refused(gateway, status=400, **fields):
 
 
 def test_what_the_engine_is_asked(gateway, engine):
-    assert ask(gateway).json() == {"text": "Hello, world.", "usage": {"type": "duration", "seconds": 1}}
+    answer = ask(gateway)
+    assert answer.json() == {"text": "Hello, world.", "usage": USED}
+    assert answer.headers["x-finish-reason"] == "stop"
     body = engine.bodies[-1]
     words, sound = body["messages"][0]["content"]
     assert words == {"type": "text", "text": TRANSCRIBE}
@@ -254,7 +260,7 @@ def test_a_stream_is_openais_events(gateway, engine):
         {"type": "transcript.text.delta", "delta": "Hello"},
         {"type": "transcript.text.delta", "delta": ", world"},
         {"type": "transcript.text.delta", "delta": "."},
-        {"type": "transcript.text.done", "text": "Hello, world."},
+        {"type": "transcript.text.done", "text": "Hello, world.", "usage": USED, "finish_reason": "stop"},
     ]
     numbered(engine)
     events_of = told(ask(gateway, sound=LONG, stream="true"))
@@ -277,7 +283,20 @@ def test_a_stream_comes_while_the_engine_goes_on(gateway, engine):
 
 def test_a_silent_stream_is_an_empty_text(gateway, engine):
     answer = ask(gateway, sound=to_wav(np.zeros(24000, np.float32)), stream="true")
-    assert told(answer) == [{"type": "transcript.text.done", "text": ""}]
+    nothing = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), 0)
+    done = {"text": "", "usage": {"type": "tokens", **nothing}, "finish_reason": "stop"}
+    assert told(answer) == [{"type": "transcript.text.done", **done}]
+
+
+def test_usage_is_of_all_pieces_in_tokens_or_in_seconds_as_openai_has_it(gateway, engine):
+    usage = ask(gateway, sound=LONG).json()["usage"]
+    assert len(engine.bodies) > 1
+    assert usage["input_tokens"] == 40 * len(engine.bodies)
+    assert usage["total_tokens"] == 45 * len(engine.bodies)
+    assert engine.bodies[-1]["stream_options"] == {"include_usage": True}
+    seconds = {"type": "duration", "seconds": 1}
+    assert ask(gateway, model="whisper-1").json()["usage"] == seconds
+    assert ask(gateway, response_format="verbose_json").json()["usage"] == seconds
 
 
 def test_a_translation(gateway, engine):

@@ -350,3 +350,24 @@ def test_stopping_lets_streams_end_for_a_while(tmp_path, monkeypatch, wait):
         client.join(10)
     assert got == ([b"one", b"two"] if wait else [b"one"])
     assert bool(failed) is not wait
+
+
+@pytest.mark.parametrize("split", [1, 40, 70])
+def test_why_a_chat_ended_is_told_where_there_is_a_place_and_counted(engine, gateway, split):
+    whole = json.dumps({"choices": [{"message": {"content": "Yes."}, "finish_reason": "length"}]}).encode()
+
+    def plain(handler, body):
+        head(handler, "application/json", content_length=str(len(whole)))
+        handler.wfile.write(whole)
+
+    engine.script = plain
+    answer = gateway.http.post(CHAT, json=BODY)
+    assert (answer.content, answer.headers["x-finish-reason"]) == (whole, "length")
+    event = b'data: {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}\n\ndata: [DONE]\n\n'
+    engine.script = events(event[:split], event[split:], then_cut=False)
+    answer = gateway.http.post(CHAT, json=BODY)
+    assert answer.content == event
+    assert "x-finish-reason" not in answer.headers
+    page = gateway.http.get("/metrics").text
+    for reason in ("length", "tool_calls"):
+        assert f'firstword_finish_total{{kind="chat",model="{MODEL}",reason="{reason}"}}' in page

@@ -5,7 +5,7 @@ import io
 import json
 import time
 import wave
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -404,3 +404,16 @@ def test_an_unknown_address_is_refused(gateway):
     with pytest.raises(InvalidStatus) as caught:
         connect(f"{gateway.url.replace('http', 'ws')}/v1/nothing", additional_headers=BEARER, proxy=None)
     assert caught.value.response.status_code in (403, 404)
+
+
+def test_a_gateway_that_stops_says_so(engine, tmp_path, monkeypatch):
+    monkeypatch.setenv("FIRSTWORD_RUN_DIR", str(tmp_path))
+    engine.script = None
+    with ExitStack() as gateways:
+        gateway = gateways.enter_context(running(engine.url))
+        gateway.wait()
+        with talking(gateway, {}) as talk:
+            assert configured(talk).say("Hello.")[1]
+            gateways.close()
+            assert talk.closed() == 1012
+    assert gateway.lines[-1].facts["route"] == PATH

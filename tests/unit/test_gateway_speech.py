@@ -114,7 +114,7 @@ def test_events_are_openais(gateway, engine, fmt):
     told = [json.loads(data.removeprefix("data: ")) for _, data in blocks]
     assert [name.removeprefix("event: ") for name, _ in blocks] == [event["type"] for event in told]
     assert {event["type"] for event in told[:-1]} == {"speech.audio.delta"}
-    assert told[-1] == DONE
+    assert told[-1] == DONE | {"finish_reason": "stop"}
     sound = decode(b"".join(base64.b64decode(event["audio"]) for event in told[:-1]), raw=fmt == "pcm")
     assert sound.seconds == pytest.approx(1.2, abs=0.13)
 
@@ -325,3 +325,14 @@ def test_the_openai_sdk(gateway, engine):
 def test_a_broken_connection_before_the_answer(gateway, engine):
     engine.script = lambda handler, body: cut(handler)
     assert say(gateway, 502).json()["error"]["code"] == "upstream_broke"
+
+
+@pytest.mark.parametrize(("most", "reason"), [(16, "stop"), (15, "length"), (None, "stop")])
+def test_why_the_model_ended_is_told(gateway, engine, most, reason):
+    limit = {} if most is None else {"max_new_tokens": most}
+    assert say(gateway, response_format="wav", **limit).headers["x-finish-reason"] == reason
+    events = say(gateway, stream_format="sse", **limit).text
+    assert json.loads(events.strip().rpartition("data: ")[2])["finish_reason"] == reason
+    assert "x-finish-reason" not in say(gateway, response_format="pcm", **limit).headers
+    page = gateway.http.get("/metrics").text
+    assert f'firstword_finish_total{{kind="speech",model="{MODEL}",reason="{reason}"}}' in page

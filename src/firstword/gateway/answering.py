@@ -1,5 +1,6 @@
 """Answer a client while an engine works, and stop the work when the client leaves or the time is over."""
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -11,6 +12,7 @@ from firstword.gateway import logs
 from firstword.gateway.asking import BrokeOff, broke_off
 from firstword.gateway.errors import ProblemError
 
+_WORD = re.compile(r"[a-z_]{1,40}")
 _EVENT_END = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _OUTCOMES = {
     "upstream_timeout": "upstream_timeout",
@@ -60,9 +62,19 @@ class Answer:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def whole(self, data: bytes, media_type: str) -> None:
-        """Send all of the answer at once."""
-        await self.start([(b"content-type", media_type.encode()), (b"content-length", str(len(data)).encode())])
+        """Send all of the answer at once, with why the model ended."""
+        headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(data)).encode())]
+        await self.start([*headers, *self.reason()])
         await self.send({"type": "http.response.body", "body": data, "more_body": False})
+
+    def reason(self) -> list[tuple[bytes, bytes]]:
+        """Return the header that tells why the model ended, if it is known.
+
+        A stream of bytes has no place for it: its headers are sent before the model ends, and uvicorn sends
+        no trailers. There it is counted only.
+        """
+        reason = self.facts.finish_reason
+        return [(b"x-finish-reason", reason.encode())] if reason and _WORD.fullmatch(reason) else []
 
     def sound(self, seconds: float) -> None:
         """Note that so much sound is ready to be sent, and when the first was."""

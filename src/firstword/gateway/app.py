@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib import metadata
 
 import httpx
 from fastapi import FastAPI
@@ -10,7 +11,7 @@ from starlette.types import ASGIApp
 
 from firstword.gateway import errors
 from firstword.gateway.admission import Admission
-from firstword.gateway.api import chat, health, metrics, models, recognition, speech, speech_stream, voices
+from firstword.gateway.api import chat, described, health, metrics, models, recognition, speech, speech_stream, voices
 from firstword.gateway.auth import KeyGuard
 from firstword.gateway.catalogue import Catalogue
 from firstword.gateway.context import Gateway
@@ -26,17 +27,28 @@ from firstword.gateway.voices.cloning import Cloning
 from firstword.gateway.voices.fetching import Fetching
 from firstword.gateway.voices.store import Voices
 
+_ABOUT = """Step-Audio-2 and Qwen3-TTS at one OpenAI-compatible address.
+
+WS /v1/audio/speech/stream takes a text while it is written and speaks vLLM-Omni's protocol."""
+
 
 def create(settings: Settings, catalogue: Catalogue) -> ASGIApp:
     """Return the application. It watches its upstreams from its start to its end."""
     app = FastAPI(
-        title="firstword", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=_lifespan
+        title="firstword",
+        version=metadata.version("firstword"),
+        description=_ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=_lifespan,
     )
     app.state.settings, app.state.catalogue = settings, catalogue
     app.state.fleet, app.state.admission = Fleet(settings), Admission(settings.concurrency, settings.queue)
     app.state.metrics = Metrics(app.state.admission, app.state.fleet)
     for area in (speech, speech_stream, recognition, chat, voices, models, health, metrics):
         app.include_router(area.router)
+    described.describe(app, keys=bool(settings.keys()))
     errors.handle_in(app)
     return RequestLog(KeyGuard(app, settings.keys()), app.state.metrics)
 

@@ -5,6 +5,7 @@
   scripts/test containers   the images and compose files on a real Docker engine, started when none runs (as root)
   scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
   scripts/test containers-wheels  whether the engine's wheels make the same files twice; only when named: 30 GB of disk
+  scripts/test browser      a streamed WAV played by Chromium (apt-get install chromium); only when named
   scripts/test engine -- -k streamed      what follows -- goes to pytest
 
 A test that does not run is a failure here, unless -- narrows what is asked for. Where no Docker engine can be used
@@ -24,7 +25,11 @@ from firstword.native.console import say
 
 PARTS = ("lint", "unit", "patches", "engine", "gateway", "containers")
 # Only when named, else told as not run.
-ON_REQUEST = {"containers-cuda": "the GPU image", "containers-wheels": "the wheels' layers made twice"}
+ON_REQUEST = {
+    "containers-cuda": "the GPU image",
+    "containers-wheels": "the wheels' layers made twice",
+    "browser": "a streamed WAV in Chromium",
+}
 # Parts whose tests share nothing: two at a time. Engines and containers take the whole machine.
 _SIDE_BY_SIDE = ("unit", "patches")
 _TESTS = {f"containers-{name}": f"tests/containers/{name}.py" for name in ("cuda", "wheels")}

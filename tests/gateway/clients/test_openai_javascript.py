@@ -109,6 +109,7 @@ def test_speech_with_everything_that_it_can_be_told(answered, javascript):
 def test_transcription_in_each_shape(answered):
     plain = answered("recognition", "json")["text"]
     judge(judge_transcript(plain, "stop"))
+    assert answered("recognition", "json")["usage"] == {"type": "duration", "seconds": 3}
     assert isinstance(answered("recognition", "text"), str)
     assert answered("recognition", "srt").startswith("1\n00:00:00,000 --> ")
     assert answered("recognition", "vtt").startswith("WEBVTT\n\n00:00:00.000 --> ")
@@ -124,6 +125,8 @@ def test_transcription_streamed(answered):
     assert {event["type"] for event in deltas} == {"transcript.text.delta"}
     assert done["type"] == "transcript.text.done"
     assert done["text"] == "".join(event["delta"] for event in deltas)
+    assert (done["usage"]["type"], done["finish_reason"]) == ("tokens", "stop")
+    assert min(done["usage"]["input_tokens"], done["usage"]["output_tokens"]) > 0
 
 
 def test_translation(answered):

@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from firstword.gateway import bodies
 from firstword.gateway.answering import Answering
+from firstword.gateway.api import described
 from firstword.gateway.catalogue import Task
 from firstword.gateway.context import Here
 from firstword.gateway.conversation import request as spoken
@@ -15,7 +16,45 @@ router = APIRouter()
 _PATH = "/v1/chat/completions"
 
 
-@router.post(_PATH)
+# What is more is the engine's to know.
+_BODY = {
+    "type": "object",
+    "required": ["model", "messages"],
+    "properties": {
+        "model": {"type": "string"},
+        "messages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["role"],
+                "properties": {
+                    "role": {"type": "string", "enum": ["system", "user", "assistant"]},
+                    "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}]},
+                },
+            },
+        },
+        "modalities": {"type": "array", "items": {"type": "string", "enum": ["text", "audio"]}},
+        "audio": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "voice": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+                "format": {"type": "string", "enum": sorted(spoken.FORMATS_BY_NAME)},
+            },
+        },
+        "max_completion_tokens": {"type": "integer", "minimum": 1},
+        "stream": {"type": "boolean"},
+    },
+}
+
+
+@router.post(
+    _PATH,
+    response_class=Response,
+    responses=described.answers("application/json", "text/event-stream"),
+    openapi_extra=described.body(_BODY),
+)
 async def chat_completions(request: Request, gateway: Here) -> Response:
     """Answer a conversation: in text as the engine does, byte for byte; aloud as OpenAI does."""
     body = await bodies.read(request, gateway.settings.body_limit)

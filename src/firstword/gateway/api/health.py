@@ -6,20 +6,25 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import JSONResponse
 
+from firstword.gateway.api import described
 from firstword.gateway.context import Here
 from firstword.gateway.routing import Router
 from firstword.gateway.upstreams import Condition, Upstream
 
 router = APIRouter()
+_NOT_READY: dict[str, Any] = {
+    "description": "A required model is not ready",
+    "content": {"application/json": {"schema": {"type": "object"}}},
+}
 
 
-@router.get("/health")
+@router.get("/health", responses=described.problems((405,)))
 async def health() -> dict[str, str]:
     """Say that the gateway is alive; it tells nothing of the engines."""
     return {"status": "alive"}
 
 
-@router.get("/ready")
+@router.get("/ready", responses={**described.problems((405,)), 503: _NOT_READY})
 async def ready(gateway: Here) -> JSONResponse:
     """Say how each model is: 200 when every required upstream is ready, or another stands in for it, else 503."""
     upstreams = gateway.router.upstreams

@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from firstword.gateway import errors
+from firstword.gateway.api import described
 from firstword.gateway.context import Here
 from firstword.gateway.routing import Router
 from firstword.gateway.upstreams import Model
@@ -12,14 +13,14 @@ from firstword.gateway.upstreams import Model
 router = APIRouter()
 
 
-@router.get("/v1/models")
+@router.get("/v1/models", responses=described.problems(described.LOOKING))
 async def models(gateway: Here) -> dict[str, Any]:
     """List every model that an engine serves, ready or not; their aliases can be asked for, and are not listed."""
     served = gateway.router.models()
     return {"object": "list", "data": [_told(gateway.router, served[name]) for name in sorted(served)]}
 
 
-@router.get("/v1/models/{model:path}")
+@router.get("/v1/models/{model:path}", responses=described.problems(described.LOOKING))
 async def model(model: str, gateway: Here) -> dict[str, Any]:
     """Describe one model, by its id or an alias."""
     served = gateway.router.models()

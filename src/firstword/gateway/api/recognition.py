@@ -6,6 +6,7 @@ from starlette.types import Receive, Scope, Send
 
 from firstword.gateway import forms
 from firstword.gateway.answering import Answering
+from firstword.gateway.api import described
 from firstword.gateway.catalogue import Task
 from firstword.gateway.context import Gateway, Here
 from firstword.gateway.recognition import form
@@ -14,13 +15,26 @@ from firstword.gateway.recognition.answer import recognise
 router = APIRouter()
 
 
-@router.post("/v1/audio/transcriptions")
+_TYPES = ("application/json", "text/plain", "text/vtt")
+
+
+@router.post(
+    "/v1/audio/transcriptions",
+    response_class=Response,
+    responses=described.answers(*_TYPES, "text/event-stream"),
+    openapi_extra=described.form(form.Fields),
+)
 async def transcriptions(request: Request, gateway: Here) -> Response:
     """Write down what is said in a recording."""
     return _Recognition(request, gateway, translating=False)
 
 
-@router.post("/v1/audio/translations")
+@router.post(
+    "/v1/audio/translations",
+    response_class=Response,
+    responses=described.answers(*_TYPES),
+    openapi_extra=described.form(form.Fields, *form.REFUSED_IN_TRANSLATION),
+)
 async def translations(request: Request, gateway: Here) -> Response:
     """Write down in English what is said in a recording."""
     return _Recognition(request, gateway, translating=True)

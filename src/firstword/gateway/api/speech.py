@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from firstword.gateway import bodies
 from firstword.gateway.answering import Answering
+from firstword.gateway.api import described
 from firstword.gateway.context import Here
 from firstword.gateway.speech import request as speech_request
 from firstword.gateway.speech.speaking import speak
@@ -12,7 +13,12 @@ from firstword.gateway.speech.speaking import speak
 router = APIRouter()
 
 
-@router.post("/v1/audio/speech")
+@router.post(
+    "/v1/audio/speech",
+    response_class=Response,
+    responses=described.answers(*described.sounds(), "text/event-stream"),
+    openapi_extra=described.body(speech_request.SpeechRequest.model_json_schema()),
+)
 async def speech(request: Request, gateway: Here) -> Response:
     """Say a text."""
     settings = gateway.settings

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 
 from firstword.gateway import forms, logs
 from firstword.gateway.audio.decoding import UnreadableError
+from firstword.gateway.api import described
 from firstword.gateway.context import Gateway, Here
 from firstword.gateway.errors import ProblemError
 from firstword.gateway.upstreams import Model, Upstream
@@ -22,7 +23,7 @@ router = APIRouter()
 _SECONDS = 10.0
 
 
-@router.get("/v1/audio/voices")
+@router.get("/v1/audio/voices", responses=described.problems(described.LOOKING))
 async def voices(gateway: Here, model: str | None = None, names: bool = False) -> dict[str, Any]:
     """List voices: the models' own, and for each model that can clone the uploaded ones.
 
@@ -51,7 +52,11 @@ async def voices(gateway: Here, model: str | None = None, names: bool = False) -
     return {"voices": sorted({voice["id"] for voice in every}) if names else every}
 
 
-@router.post("/v1/audio/voices")
+@router.post(
+    "/v1/audio/voices",
+    responses=described.problems(described.KEEPING),
+    openapi_extra=described.form(upload.Upload, file=upload.FILE),
+)
 async def create_voice(request: Request, gateway: Here) -> dict[str, Any]:
     """Keep a recording as a voice, which every model that can clone then speaks with."""
     limit = gateway.settings.reference_limit
@@ -69,7 +74,7 @@ async def create_voice(request: Request, gateway: Here) -> dict[str, Any]:
     return {"id": voice.id, **_shared(voice)}
 
 
-@router.delete("/v1/audio/voices/{voice}")
+@router.delete("/v1/audio/voices/{voice}", responses=described.problems(described.LOOKING))
 async def delete_voice(voice: str, gateway: Here) -> dict[str, Any]:
     """Forget an uploaded voice, by its id."""
     if not await gateway.threads.soon(partial(gateway.voices.remove, voice)):

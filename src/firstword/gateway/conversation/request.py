@@ -9,7 +9,7 @@ from firstword.gateway.errors import ProblemError
 # The model speaks after this mark at the beginning of its answer; without it, it writes.
 _SPEAK = "<tts_start>"
 # OpenAI's name here for what /v1/audio/speech calls pcm.
-_FORMATS = {**FORMATS, "pcm16": FORMATS["pcm"]}
+FORMATS_BY_NAME = {**FORMATS, "pcm16": FORMATS["pcm"]}
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def parse(fields: dict[str, Any]) -> Spoken:
     if unknown:
         raise _wrong(f"audio.{unknown[0]}", "unknown; there are voice and format")
     name = audio.get("format", "wav")
-    fmt = _FORMATS.get(name) if isinstance(name, str) else None
+    fmt = FORMATS_BY_NAME.get(name) if isinstance(name, str) else None
     if fmt is None:
-        raise _wrong("audio.format", f"one of {', '.join(sorted(_FORMATS))} is expected")
+        raise _wrong("audio.format", f"one of {', '.join(sorted(FORMATS_BY_NAME))} is expected")
     for message in _messages(fields):
         if isinstance(message, dict) and message.get("audio") and not message.get("content"):
             raise _wrong("messages", "sound is not kept: send the transcript of an earlier answer as its content")

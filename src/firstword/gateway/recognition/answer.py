@@ -59,7 +59,8 @@ def recognise(gateway: Gateway, asker: Asker, target: Target, form: Form, *, tra
         answer.facts.finish_reason = "stop"
         if fields.stream:
             await answer.begin("text/event-stream; charset=utf-8")
-            await answer.piece(events.pack({"type": "transcript.text.done", "text": told}))
+            done = {"type": "transcript.text.done", "text": told, "usage": listening.usage.told()}
+            await answer.piece(events.pack({**done, "finish_reason": answer.facts.finish_reason}))
             await answer.end()
             return
         whole = transcript.shaped(
@@ -69,6 +70,8 @@ def recognise(gateway: Gateway, asker: Asker, target: Target, form: Form, *, tra
             language="english" if translating else (name or "unknown").lower(),
             seconds=listening.seconds,
             temperature=fields.temperature,
+            # OpenAI counts whisper-1's recordings by their seconds, later models' by tokens.
+            tokens=None if fields.model.startswith("whisper") else listening.usage.told(),
         )
         await answer.whole(whole, transcript.MEDIA_TYPES[fields.response_format])
 

@@ -38,4 +38,5 @@ def body(
         "temperature": temperature,
         "max_completion_tokens": MOST_TOKENS,
         "stream": True,
+        "stream_options": {"include_usage": True},
     }

@@ -46,7 +46,7 @@ class Form:
 
 
 # Each is refused, not ignored: the answer would look as if it had been followed.
-_REFUSED_IN_TRANSLATION = ("language", "stream", "timestamp_granularities", "include", "chunking_strategy")
+REFUSED_IN_TRANSLATION = ("language", "stream", "timestamp_granularities", "include", "chunking_strategy")
 _LISTS = ("timestamp_granularities", "include")
 
 
@@ -60,7 +60,7 @@ def parse(told: dict[str, list[str]], *, translating: bool) -> Fields:
     if twice:
         raise ProblemError(400, f"{twice[0]}: sent twice", code="invalid_value", param=twice[0])
     if translating:
-        unknown = [name for name in told if name in _REFUSED_IN_TRANSLATION]
+        unknown = [name for name in told if name in REFUSED_IN_TRANSLATION]
         if unknown:
             raise errors.unknown_fields(unknown)
     try:

@@ -35,6 +35,30 @@ class Heard:
 
 
 @dataclass
+class Usage:
+    """Tokens, as OpenAI counts them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, told: Any) -> None:
+        """Add what an event of a chat tells."""
+        if isinstance(told, dict):
+            self.input_tokens += _count(told.get("prompt_tokens"))
+            self.output_tokens += _count(told.get("completion_tokens"))
+
+    def told(self) -> dict[str, Any]:
+        """Return OpenAI's object."""
+        total = self.input_tokens + self.output_tokens
+        return {
+            "type": "tokens",
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "total_tokens": total,
+        }
+
+
+@dataclass
 class Listening:
     """One recording that is being recognised.
 
@@ -44,6 +68,7 @@ class Listening:
         body: Makes the request for a piece.
         at_a_time: Pieces that the engine gets at a time.
         seconds: How long the recording is, as far as it has been decoded.
+        usage: Tokens that the engine took and made, all pieces together.
     """
 
     threads: Threads
@@ -51,6 +76,7 @@ class Listening:
     body: Callable[[Piece], dict[str, Any]]
     at_a_time: int
     seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
 
     @asynccontextmanager
     async def to(self, recording: bytes, most_seconds: float) -> AsyncIterator[AsyncIterator[Heard]]:
@@ -101,6 +127,8 @@ class Listening:
                 if event == events.DONE:
                     ended = True
                     break
+                if not event.get("choices"):
+                    self.usage.add(event.get("usage"))
                 for text, why in events.deltas(event):
                     reason = why or reason
                     told, held = without_control_tokens(held + text)
@@ -122,6 +150,10 @@ class Listening:
             return await self.threads.decode(work)
         except UnreadableError as error:
             raise ProblemError(400, f"file: {error}", code=error.code, param="file") from error
+
+
+def _count(told: Any) -> int:
+    return told if isinstance(told, int) and told > 0 else 0
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

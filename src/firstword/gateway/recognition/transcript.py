@@ -44,7 +44,14 @@ def joined(segments: Sequence[Segment]) -> str:
 
 
 def shaped(
-    segments: Sequence[Segment], shape: str, *, translating: bool, language: str, seconds: float, temperature: float
+    segments: Sequence[Segment],
+    shape: str,
+    *,
+    translating: bool,
+    language: str,
+    seconds: float,
+    temperature: float,
+    tokens: dict[str, Any] | None,
 ) -> bytes:
     """Return the answer's body.
 
@@ -55,9 +62,9 @@ def shaped(
         language: What verbose_json says it is.
         seconds: Of the recording.
         temperature: That it was made with.
+        tokens: What json says was used; None for the seconds, as verbose_json always does.
     """
     text = joined(segments)
-    usage = {"type": "duration", "seconds": math.ceil(seconds)}
     if shape == "text":
         return f"{text}\n".encode()
     if shape == "srt":
@@ -82,7 +89,8 @@ def shaped(
             "segments": [_told(number, each, temperature) for number, each in enumerate(segments)],
         }
     if not translating:
-        document["usage"] = usage
+        duration = {"type": "duration", "seconds": math.ceil(seconds)}
+        document["usage"] = duration if shape == "verbose_json" or tokens is None else tokens
     return bytes(JSONResponse(document).body)
 
 

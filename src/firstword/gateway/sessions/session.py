@@ -200,8 +200,6 @@ class Session:
         target = self._gateway.target(connection, utterance.asked.model, "speech")
         asked = utterance.asked.model_copy(update={"input": utterance.text})
         body = speech_request.for_engine(asked, target, self._gateway.router.catalogue)
-        cloning = self._gateway.cloning
-        body = await cloning.filled(body, await cloning.uploaded(body, target.entry, target.model))
         await speak(self._gateway, self._gateway.asker(connection, target), target, asked, body)(answer)
 
     @property

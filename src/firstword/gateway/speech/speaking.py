@@ -56,7 +56,7 @@ def speak(gateway: Gateway, asker: Asker, target: Target, asked: SpeechRequest, 
             raise BrokeOff(str(error)) from error
         if not transcoder.samples:
             raise BrokeOff("it made no sound")
-        answer.facts.finish_reason = "stop"
+        answer.facts.finish_reason = _reason(asked, usage)
         await made.finish(rest, usage, transcoder)
 
     return produce
@@ -87,13 +87,21 @@ class _Sent:
         await self.sound(rest, transcoder)
         self._count(transcoder)
         if self._events:
-            done = {"type": "speech.audio.done", "usage": usage or {}}
+            reason = self._answer.facts.finish_reason
+            done = {"type": "speech.audio.done", "usage": usage or {}, "finish_reason": reason}
             await self._answer.piece(events.pack(done, "speech.audio.done"))
         await self._answer.end()
 
     def _count(self, transcoder: Transcoder) -> None:
         self._answer.sound((transcoder.samples - self._counted) / RATE)
         self._counted = transcoder.samples
+
+
+def _reason(asked: SpeechRequest, usage: dict[str, Any] | None) -> str:
+    """Return why the model ended, which engines do not tell: at the length that the client set, or by itself."""
+    made = (usage or {}).get("output_tokens")
+    limited = asked.max_new_tokens is not None and isinstance(made, int) and made >= asked.max_new_tokens
+    return "length" if limited else "stop"
 
 
 def _decoded(event: dict[str, Any]) -> bytes:
