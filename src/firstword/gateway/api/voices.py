@@ -9,8 +9,8 @@ import httpx
 from fastapi import APIRouter, Request
 
 from firstword.gateway import forms, logs
-from firstword.gateway.audio.decoding import UnreadableError
 from firstword.gateway.api import described
+from firstword.gateway.audio.decoding import UnreadableError
 from firstword.gateway.context import Gateway, Here
 from firstword.gateway.errors import ProblemError
 from firstword.gateway.upstreams import Model, Upstream
