@@ -44,7 +44,12 @@ def test_every_route_is_told_with_its_body_and_its_errors(document):
     problem = speech["responses"]["429"]["content"]["application/json"]["schema"]["$ref"]
     assert problem == "#/components/schemas/Problem"
     assert "HTTPValidationError" not in str(document)
-    assert paths["/v1/audio/voices"]["get"]["description"] == "List voices."
+    voices = paths["/v1/audio/voices"]
+    assert voices["get"]["description"].startswith("List voices")
+    sample = voices["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert set(sample["required"]) == {"name", "consent", "audio_sample"}
+    assert {"409", "413"} <= set(voices["post"]["responses"])
+    assert "404" in paths["/v1/audio/voices/{voice}"]["delete"]["responses"]
 
 
 def test_the_key_is_told(gateway, document):

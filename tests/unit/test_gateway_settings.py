@@ -154,7 +154,7 @@ def test_compose_passes_the_limits_and_its_example_tells_their_defaults():
     limits += ("sessions", "idle")
     own = ("ready_timeout", "stop_timeout")  # the container's own health and stop period set these
     names = [name for name in settings.Settings.model_fields if name.rpartition("_")[2] in limits and name not in own]
-    assert len(names) == 16
+    assert len(names) == 19
     for name in names:
         variable, default = f"FIRSTWORD_{name.upper()}", settings.Settings.model_fields[name].default
         assert float(told[variable]) == default
