@@ -64,7 +64,7 @@ def test_one_of_two_engines_is_killed_under_load(stack, record_property):
                 os.kill(second.api_server(), signal.SIGKILL)
                 killed = time.monotonic()
                 while gateway.ready().json()["upstreams"][1]["state"] == "ready":
-                    assert time.monotonic() - killed < 2
+                    assert time.monotonic() - killed < 5
                     time.sleep(0.02)
                 for each in asked:
                     each.result()
