@@ -6,7 +6,7 @@ from forks import Run
 
 @pytest.mark.parametrize(
     "patch",
-    ["vllm-omni/0054-a-voice-is-prepared-once.patch", "vllm-omni/0055-vocoder-weights-are-folded.patch"],
+    ["vllm-omni/0049-a-voice-is-prepared-once.patch", "vllm-omni/0050-vocoder-weights-are-folded.patch"],
 )
 def test_the_audio_is_the_same_without_the_patch(run: Run, patch: str) -> None:
     check = "batch_checks.prepared"
@@ -25,5 +25,5 @@ def test_what_fails_for_one_ends_its_request(run: Run) -> None:
         "another is decoded": True,
     }
     assert run("token2wav_checks.failures") == right
-    without = run("token2wav_checks.failures", without="vllm-omni/0051-token2wav-takes-many.patch")
+    without = run("token2wav_checks.failures", without="vllm-omni/0046-token2wav-takes-many.patch")
     assert without["amid a stream"] == without["too short"] == "raised RuntimeError"
