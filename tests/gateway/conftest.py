@@ -24,6 +24,7 @@ ORDER = (
     "test_sound",
     "test_passing_through",
     "test_sessions",
+    "test_openapi",
     "test_frozen",
     "test_replicas",
     "test_ending",

@@ -75,6 +75,7 @@ def test_voices_are_the_engines(gateway, direct):
 OWN = {
     ("GET", "/health"),
     ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
     ("GET", "/v1/models"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/v1/audio/speech"),
