@@ -54,7 +54,8 @@ def test_a_voice_outlives_its_engine_and_its_gateway(engine, tmp_path):
         reference = "data:audio/wav;base64," + base64.b64encode(vowels(pitch=110)).decode()
         assert say(gateway, ref_audio=reference, ref_text=WORDS) == said
         assert say(gateway, voice=low, x_vector_only_mode=True) != said
-    engine.restart()
+    engine.stop()
+    engine.start()
     with process as gateway:
         gateway.wait(200)
         assert listed(gateway) == sorted((low, high))
