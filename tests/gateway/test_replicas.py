@@ -61,7 +61,8 @@ def test_one_of_two_engines_is_killed_under_load(stack, record_property):
     try:
         second.start()
         with GatewayProcess(stack.speech.run_dir, [stack.speech, second], "gateway-of-two") as gateway:
-            gateway.wait(200)
+            # The gateway is ready with one of them.
+            until(lambda: all(each["state"] == "ready" for each in gateway.ready().json()["upstreams"]), 30)
             load = Load(gateway)
             with ThreadPoolExecutor(AT_A_TIME) as pool:
                 asked = [pool.submit(load.ask, seed) for seed in range(REQUESTS)]
@@ -69,7 +70,6 @@ def test_one_of_two_engines_is_killed_under_load(stack, record_property):
                     assert load.begun.acquire(timeout=60)
                 assert results(gateway, second)["begun"] > 0
                 os.kill(second.api_server(), signal.SIGKILL)
-                killed = time.monotonic()
                 until(lambda: gateway.ready().json()["upstreams"][1]["state"] != "ready", 5)
                 for each in asked:
                     each.result()
