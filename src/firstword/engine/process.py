@@ -1,5 +1,6 @@
 """One engine as a child process: its own group, its output read line by line, nothing left behind."""
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -147,6 +148,21 @@ def _sockets(pid: int) -> set[str]:
     except OSError:
         pass
     return found
+
+
+def end_group(process: "subprocess.Popen[bytes]", seconds: float = 10.0) -> None:
+    """End a process that leads a group, and all in it: asked first, killed after ``seconds``."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sent)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            process.poll()
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.2)
 
 
 def _reap(deadline: float) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from firstword.acceptance.errors import ApiError, UnreachableError
 from firstword.engine import config as configs
 from firstword.engine import serve
 from firstword.engine.environment import engine_environment
+from firstword.engine.process import end_group
 from firstword.errors import Exit, FirstwordError
 
 STARTS_WITHIN = 900.0  # seconds
@@ -103,7 +103,7 @@ def started(
         _wait(side, log)
         yield side
     finally:
-        _end(process)
+        end_group(process)
 
 
 def _wait(side: Side, log: Path) -> None:
@@ -117,18 +117,3 @@ def _wait(side: Side, log: Path) -> None:
         time.sleep(1)
     last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["no output"]
     raise FirstwordError(f"{side.name} did not start: {last[0]}", mend=f"read {log}", code=Exit.NOT_READY)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the engine and what it started: they share its group."""
-    for sent, seconds in ((signal.SIGTERM, 15.0), (signal.SIGKILL, 10.0)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sent)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            process.poll()
-            try:
-                os.killpg(process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.2)

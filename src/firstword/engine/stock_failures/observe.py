@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shutil
-import signal
 import socket
 import struct
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any
 
 from firstword import paths
 from firstword.engine.environment import CPU
+from firstword.engine.process import end_group
 from firstword.engine.stock_failures.overlay import Overlay, build
 from firstword.engine.stock_failures.rows import Row
 from firstword.engine.stock_failures.shown import linked_checkpoint
@@ -214,22 +214,7 @@ def _server(overlay: Overlay, model: Path, cache: Path, log: Path) -> Iterator[_
         try:
             yield _Server(process, f"http://127.0.0.1:{port}", log)
         finally:
-            _end(process)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the server and every process it started: they share its session, and its group."""
-    for sent, seconds in ((signal.SIGTERM, 8), (signal.SIGKILL, 8)):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, sent)
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            process.poll()
-            try:
-                os.killpg(process.pid, 0)
-            except ProcessLookupError:
-                return
-            time.sleep(0.2)
+            end_group(process)
 
 
 def _tone() -> bytes:
