@@ -1,6 +1,6 @@
 """Run all checks: lint, types, unit tests, patch tests, both real engines on the CPU, the gateway, the containers.
 
-  scripts/test              as CI does; about forty minutes once the environments are made
+  scripts/test              as CI does; about fifty minutes on two cores once the environments are made
   scripts/test lint unit    some of it: lint, unit, patches, engine, gateway, containers
   scripts/test containers   the images and compose files on a real Docker engine, started when none runs (as root)
   scripts/test containers-cuda   the GPU image, built and imported from without a GPU; only when named: 30 GB of disk
