@@ -16,7 +16,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from multiprocessing import forkserver, util
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -51,6 +51,8 @@ def start_fork_server(preload: str = PRELOAD) -> None:
     # Else the first collection in each process would touch, and so copy, every page that they share.
     gc.collect()
     gc.freeze()
+    # A small process of its own, which the server would start too: not a fork that keeps all that was imported.
+    resource_tracker.ensure_running()
     with _forked_instead_of_spawned():
         forkserver.ensure_running()
 
