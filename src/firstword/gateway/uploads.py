@@ -1,7 +1,7 @@
 """How many bytes of recordings are held at a time, all clients together."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 
 from firstword.gateway.errors import ProblemError
 
@@ -35,3 +35,12 @@ class Uploads:
             yield
         finally:
             self._held -= size
+
+    def room_for(self, headers: Mapping[str, str], limit: int) -> AbstractContextManager[None]:
+        """Hold room for a request's recording: as much as its headers announce, at most ``limit``, without them that.
+
+        Raises:
+            ProblemError: There is none now (429).
+        """
+        announced = headers.get("content-length", "")
+        return self.room(min(int(announced), limit) if announced.isdecimal() else limit)

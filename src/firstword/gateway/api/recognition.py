@@ -49,10 +49,8 @@ class _Recognition(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, gateway = self._request, self._gateway
-        announced = request.headers.get("content-length", "")
         limit = gateway.settings.upload_limit
-        size = min(int(announced), limit) if announced.isdecimal() else limit
-        with gateway.uploads.room(size):
+        with gateway.uploads.room_for(request.headers, limit):
             told, recording = await forms.read(request, limit)
             task: Task = "translation" if self._translating else "transcription"
             target = gateway.target(request, told.get("model", [""])[0], task)

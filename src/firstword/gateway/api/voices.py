@@ -60,8 +60,7 @@ async def voices(gateway: Here, model: str | None = None, names: bool = False) -
 async def create_voice(request: Request, gateway: Here) -> dict[str, Any]:
     """Keep a recording as a voice, which every model that can clone then speaks with."""
     limit = gateway.settings.reference_limit
-    announced = request.headers.get("content-length", "")
-    with gateway.uploads.room(min(int(announced), limit) if announced.isdecimal() else limit):
+    with gateway.uploads.room_for(request.headers, limit):
         told, data = await forms.read(request, limit, upload.FILE)
         asked = upload.parse(told, gateway.router.catalogue)
         _require_a_cloner(request, gateway, asked.model)
