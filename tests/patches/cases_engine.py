@@ -18,6 +18,7 @@ SHARED = {  # a KV cache, by requests that come and go
     "preempted or waited, with room": False,
     "blocks left": 0,
 }
+IN_ORDER = ["0 goes on", "1 ends it"]
 PREEMPTING = {"preempted": True, "some waited": False}
 
 ENGINE = {
@@ -165,5 +166,10 @@ ENGINE = {
             "one block less": "A request of max_model_len (240) needs 15 blocks of KV cache and there are 14",
         },
         {"its size": "served", "one block less": "waits for ever"},
+    ),
+    "vllm-omni/0056-answers-come-in-the-order-of-stages.patch": Case(
+        "transfer_checks.last_words",
+        {"audio, in order": IN_ORDER, "audio, early": IN_ORDER, "both, early": IN_ORDER},
+        {"audio, in order": IN_ORDER, "audio, early": ["1 ends it"], "both, early": ["1 goes on", "0 ends it"]},
     ),
 }

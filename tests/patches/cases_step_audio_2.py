@@ -186,7 +186,7 @@ STEP_AUDIO_2 = {
             "no field": 1024,
             "max_new_tokens": 30,
             "max_tokens": 31,
-            "no token": "max_new_tokens must be from 1 to 4096, not 0",
+            "no token": "max_new_tokens must be from 2 to 4096, not 0",
             "half a pair": "'input' is not Unicode text (it holds half of a surrogate pair)",
             "default voice": 1024,
             "OpenAI's voice": 1024,

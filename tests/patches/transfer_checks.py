@@ -313,12 +313,13 @@ def ends_told() -> dict[str, Any]:
     pools[1].get_bound_client.return_value = SimpleNamespace(call_utility_async=call_utility_async)
     loop: Any = mock.MagicMock(stage_pools=pools, async_chunk=True, _pd_pair=None, _telling=set())
     loop._cfg_tracker.is_companion.return_value = loop._is_duplex_session_request.return_value = False
-    loop._duplex_output_decision.return_value = None
+    loop._duplex_output_decision.return_value, loop._comes_early.return_value = None, False
     loop._tell_upstream_ended = lambda *told: module.Orchestrator._tell_upstream_ended(loop, *told)
 
     async def end(request_id: str, final_stage: int) -> None:
         state = SimpleNamespace(final_stage_id=final_stage, stage_submit_ts={0: 0.0, 1: 0.0})
         state.streaming, state.final_output_stage_ids = SimpleNamespace(enabled=False), set()
+        state.early_outputs = []
         output = SimpleNamespace(request_id=request_id, finished=True)
         await module.Orchestrator._route_output(loop, 0, 0, output, state, None)
         await asyncio.gather(*loop._telling)
@@ -327,6 +328,40 @@ def ends_told() -> dict[str, Any]:
         asyncio.run(end(request_id, final_stage))
     noted = [call.args[0] for call in core.scheduler.chunk_transfer_adapter.upstream_ended.call_args_list]
     return {"stage 1 is told": told, "and takes note of": noted}
+
+
+def last_words() -> dict[str, list[str]]:
+    """Let both stages end requests that asked for one modality or two, read in either order."""
+    import asyncio
+
+    from vllm_omni.engine.orchestrator import Orchestrator, OrchestratorRequestState
+
+    def told(modalities: set[int], order: tuple[int, ...]) -> list[str]:
+        loop: Any = Orchestrator.__new__(Orchestrator)
+        loop.stage_pools = [mock.MagicMock(final_output=True), mock.MagicMock(final_output=True)]
+        loop.async_chunk, loop._pd_pair, loop._cfg_tracker, loop._telling = True, None, mock.MagicMock(), set()
+        loop._cfg_tracker.is_companion.return_value, loop._cfg_tracker.cleanup_parent.return_value = False, []
+        loop.output_async_queue, loop._pd_kv_params = mock.AsyncMock(), {}
+        loop._duplex_output_decision = mock.Mock(return_value=None)
+        loop._tell_upstream_ended = mock.Mock()
+        state = OrchestratorRequestState("one", sampling_params_list=[None, None], final_stage_id=1)
+        state.final_output_stage_ids, state.stage_submit_ts = modalities, {0: 0.0, 1: 0.0}
+        loop.request_states = {"one": state}
+
+        async def end() -> None:
+            for stage in order:
+                output = SimpleNamespace(request_id="one", finished=True, error=None)
+                await loop._handle_processed_outputs(stage, 0, [output])
+
+        asyncio.run(end())
+        messages = [call.args[0] for call in loop.output_async_queue.put.call_args_list]
+        return [f"{message.stage_id} {'ends it' if message.finished else 'goes on'}" for message in messages]
+
+    return {
+        "audio, in order": told({1}, (0, 1)),
+        "audio, early": told({1}, (1, 0)),
+        "both, early": told({0, 1}, (1, 0)),
+    }
 
 
 def rest() -> dict[str, Any]:
