@@ -17,10 +17,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=50,
         help="clients that leave in the middle, per engine (default: %(default)s; 1000 by hand takes minutes)",
     )
+    parser.addoption("--gateway-url", help="try the clients on a gateway that runs already, without keys")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engine(model, shape): a test on a real engine that serves this model")
+    config.addinivalue_line(
+        "markers", "own_gateway: a test of what only a gateway started here shows: its keys, its log"
+    )
     # pytest-xdist's workers each run a part; what all of them ran is known to their controller alone.
     if config.getoption("--require-all") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(RequireAll(), "require-all")

@@ -17,7 +17,7 @@ COMBINATIONS = {
 }
 PROFILES = ((), ("voice-design",), ("voice-clone",), ("voice-design", "voice-clone"))
 EXTRA = {"voice-design": "qwen3-tts-voice-design", "voice-clone": "qwen3-tts-voice-clone"}
-# ${NAME}, ${NAME:-default}
+# ${NAME}, ${NAME:-default}; what ${NAME:+word} stands for has its default elsewhere.
 VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
 
@@ -68,6 +68,17 @@ def test_shapes_gpus_and_the_address_are_settings(docker):
     assert gateway["ports"][0]["host_ip"] == "192.0.2.1"
     # The gateway knows where it is reached, and refuses to start there without a key.
     assert gateway["environment"]["FIRSTWORD_PUBLISH_ADDRESS"] == "192.0.2.1"
+
+
+def test_keys_come_from_a_file_where_one_is_named(docker, tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("sk-of-a-file\n")
+    named, none = (resolved(docker, CPU, FIRSTWORD_API_KEYS_FILE=file) for file in (str(keys), ""))
+    assert named["secrets"]["api_keys"]["file"] == str(keys)
+    assert named["services"]["gateway"]["environment"]["FIRSTWORD_API_KEYS_FILE"] == "/run/secrets/api_keys"
+    assert named["services"]["gateway"]["secrets"] == [{"source": "api_keys", "target": "/run/secrets/api_keys"}]
+    assert "sk-of-a-file" not in json.dumps(named)
+    assert none["services"]["gateway"]["environment"]["FIRSTWORD_API_KEYS_FILE"] == ""
 
 
 def test_the_example_holds_every_setting_with_its_default():

@@ -3,6 +3,7 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import openai
 import pytest
@@ -32,7 +33,9 @@ ORDER = (
 )
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--gateway-url"):
+        items[:] = [item for item in items if item.get_closest_marker("own_gateway") is None]
     items.sort(key=lambda item: ORDER.index(item.path.stem))
 
 
@@ -77,8 +80,10 @@ def stack(starting):
 
 
 @pytest.fixture(scope="session")
-def gateway(stack):
-    return stack.gateway
+def gateway(request):
+    """The gateway of the stack, or the one that ``--gateway-url`` names: nothing but its address is known then."""
+    url = request.config.getoption("--gateway-url")
+    return SimpleNamespace(url=url) if url else request.getfixturevalue("stack").gateway
 
 
 @pytest.fixture(scope="session")

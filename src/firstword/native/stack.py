@@ -86,7 +86,8 @@ def _requests(config: dict[str, Any]) -> str:
     (port,) = services["gateway"]["ports"]
     url = f"http://{port['host_ip']}:{port['published']}"
     speech = services["qwen3-tts"]["command"][0]
-    key = bool(services["gateway"]["environment"].get("FIRSTWORD_API_KEYS"))
+    settings = services["gateway"]["environment"]
+    key = bool(settings.get("FIRSTWORD_API_KEYS") or settings.get("FIRSTWORD_API_KEYS_FILE"))
     about = f" {first_requests.SYNTHETIC}" if speech.endswith("-synthetic") else ""
     return f"""
 Both engines are ready, at one address.{about} Paste these:

@@ -175,7 +175,7 @@ def test_models_and_voices(answered):
         ("noSuchField", "BadRequestError", "unknown_parameter", "loudness"),
         ("noRecording", "BadRequestError", "unsupported_parameter", "include"),
         ("wrongPlace", "BadRequestError", "unsupported_model", "model"),
-        ("wrongKey", "AuthenticationError", "invalid_api_key", None),
+        pytest.param("wrongKey", "AuthenticationError", "invalid_api_key", None, marks=pytest.mark.own_gateway),
     ],
 )
 def test_errors_are_the_sdks_own(told, scenario, kind, code, param):
@@ -186,6 +186,7 @@ def test_errors_are_the_sdks_own(told, scenario, kind, code, param):
         assert (failure["code"], failure.get("param")) == (code, param)
 
 
+@pytest.mark.own_gateway
 def test_too_much_is_told_and_tried_again(javascript, stack):
     narrow = {"CONCURRENCY": "1", "QUEUE": "0"}
     with GatewayProcess(stack.speech.run_dir, [stack.speech], "narrow-gateway", **narrow) as gateway:
@@ -197,6 +198,7 @@ def test_too_much_is_told_and_tried_again(javascript, stack):
     assert min(answer["sizes"]) > 0
 
 
+@pytest.mark.own_gateway
 def test_an_aborted_request_ends_the_engines_work(javascript, stack, gateway):
     mark = stack.speech.log_size()
     with javascript.start("leaving.mjs", gateway) as node:

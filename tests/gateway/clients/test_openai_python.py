@@ -197,7 +197,7 @@ def test_what_is_no_recording(sdk):
     assert (caught.value.code, caught.value.param) == ("invalid_audio", "file")
 
 
-def test_errors_are_the_sdks_own(sdk, gateway):
+def test_errors_are_the_sdks_own(sdk):
     with pytest.raises(openai.NotFoundError) as caught:
         sdk.audio.speech.create(model="tts-9", voice="alloy", input=TEXT)
     assert caught.value.code == "model_not_found"
@@ -206,6 +206,10 @@ def test_errors_are_the_sdks_own(sdk, gateway):
     with pytest.raises(openai.BadRequestError, match="nobody") as caught:
         sdk.audio.speech.create(model=MODEL, voice="nobody", input=TEXT, response_format="wav")
     assert caught.value.type == "invalid_request_error"
+
+
+@pytest.mark.own_gateway
+def test_a_wrong_key_is_the_sdks_own_error(sdk, gateway):
     with pytest.raises(openai.AuthenticationError) as caught:
         sdk.with_options(api_key="sk-wrong").models.list()
     assert caught.value.code == "invalid_api_key"
