@@ -1,5 +1,6 @@
 """Options and markers for every test; ``--require-all`` makes a test that was not run a failure."""
 
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -21,6 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell's background job is born deaf to it, and so would be all that the tests start and interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "engine(model, shape): a test on a real engine that serves this model")
     config.addinivalue_line(
         "markers", "own_gateway: a test of what only a gateway started here shows: its keys, its log"

@@ -1,4 +1,4 @@
-"""What each patch's check finds with the series, and without the patch; in the series' order."""
+"""What each patch's check finds with the series, and without the patch."""
 
 from case import Case
 from cases_engine import ENGINE
