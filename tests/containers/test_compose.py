@@ -17,8 +17,8 @@ COMBINATIONS = {
 }
 PROFILES = ((), ("voice-design",), ("voice-clone",), ("voice-design", "voice-clone"))
 EXTRA = {"voice-design": "qwen3-tts-voice-design", "voice-clone": "qwen3-tts-voice-clone"}
-# ${NAME}, ${NAME:-default}; what ${NAME:+word} stands for has its default elsewhere.
-VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+# ${NAME}, ${NAME:-default}; ${NAME:+word} is for what is empty by default.
+VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*)|:\+[^}]*)?\}")
 
 
 def resolved(docker, files, *profiles, **settings):
@@ -87,6 +87,8 @@ def test_the_example_holds_every_setting_with_its_default():
         for line in (paths.root() / ".env.example").read_text().splitlines()
         if line and not line.startswith("#")
     )
-    used = {name: default for name, default in VARIABLE.findall((paths.root() / "compose.yaml").read_text()) if name}
+    used: dict[str, str] = {}
+    for name, default in VARIABLE.findall((paths.root() / "compose.yaml").read_text()):
+        used.setdefault(name, default)
     told_elsewhere = dict(VARIABLE.findall((paths.root() / "compose.cpu.yaml").read_text()))
     assert example == {**{k: v for k, v in told_elsewhere.items() if k not in used}, **used}

@@ -172,4 +172,9 @@ ENGINE = {
         {"audio, in order": IN_ORDER, "audio, early": IN_ORDER, "both, early": IN_ORDER},
         {"audio, in order": IN_ORDER, "audio, early": ["1 ends it"], "both, early": ["1 goes on", "0 ends it"]},
     ),
+    "vllm-omni/0057-parked-requests-are-the-schedulers.patch": Case(
+        "transfer_checks.parked",
+        {"a client leaves": [], "the scheduler's own": ["scheduler"]},
+        {"a client leaves": ["receiver"], "the scheduler's own": ["scheduler"]},
+    ),
 }

@@ -161,4 +161,9 @@ QWEN3_TTS = {
         },
         dict.fromkeys(WRONG_EXTRAS, "taken"),
     ),
+    "vllm-omni/0058-talker-chunks-follow-the-frames.patch": Case(
+        "talker_checks.chunk_ends",
+        {"in time": [1, 25, 16], "a frame late": [1, 25, 16], "late": [1, 25, 16]},
+        {"in time": [1, 25, 16], "a frame late": [1, 25, 15, 16], "late": [1, *range(1, 26), *range(1, 17)]},
+    ),
 }

@@ -2,7 +2,9 @@
 
 import errno
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -328,6 +330,41 @@ def ends_told() -> dict[str, Any]:
         asyncio.run(end(request_id, final_stage))
     noted = [call.args[0] for call in core.scheduler.chunk_transfer_adapter.upstream_ended.call_args_list]
     return {"stage 1 is told": told, "and takes note of": noted}
+
+
+def parked() -> dict[str, Any]:
+    """Let the receiver forget a request whose client has left while another waits for its chunk; name who moves it."""
+    moved: set[str] = set()
+
+    class Queue(deque[Any]):
+        def popleft(self) -> Any:
+            receiving = threading.current_thread() is pair.receiver.recv_thread
+            moved.add("receiver" if receiving else "scheduler")
+            return super().popleft()
+
+    def movers(forget: Callable[[], None]) -> list[str]:
+        moved.clear()
+        pair.receiver.waiting_for_chunk_running_requests = Queue([waits])
+        forget()
+        # Its deque is empty before the last request of it is forgotten.
+        _until(lambda: not pair.receiver._ended_early)
+        time.sleep(0.2)
+        assert list(pair.receiver.waiting_for_chunk_running_requests) == [waits]
+        return sorted(moved)
+
+    pair = Pair()
+    waits, leaves = pair.add("waits"), pair.add("leaves")
+
+    def leave() -> None:
+        pair.receiver._ended_early.append((leaves.request_id, leaves.external_req_id, 0))
+
+    try:
+        return {
+            "a client leaves": movers(leave),
+            "the scheduler's own": movers(lambda: pair.receiver.cleanup_receiver(leaves.request_id)),
+        }
+    finally:
+        pair.close()
 
 
 def last_words() -> dict[str, list[str]]:
