@@ -1,6 +1,7 @@
 """``firstword gateway`` as a process: how it starts, what it logs, how it ends."""
 
 import contextlib
+import http.client
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 import httpx
 import pytest
@@ -143,6 +145,18 @@ def test_a_taken_port_is_one_clear_line(start):
         code, stderr = refused(start(PORT=str(taken.getsockname()[1])))
     assert code == Exit.PORT_IN_USE
     assert "cannot be listened on (Address already in use)" in stderr
+
+
+def test_an_idle_connection_outlives_the_clients_patience(start):
+    """OpenAI's SDKs use one again that has been idle for nearly 5 s."""
+    host = urllib.parse.urlsplit(listening(start())[0]).netloc
+    connection = http.client.HTTPConnection(host, timeout=10)
+    for pause in (5.5, 0.0):
+        connection.request("GET", "/health")
+        answer = connection.getresponse()
+        assert (answer.status, answer.read() != b"") == (200, True)
+        connection.auto_open = False  # no second connection
+        time.sleep(pause)
 
 
 def test_a_probe_that_hangs_does_not_keep_it_from_ending(start, engine):

@@ -52,6 +52,8 @@ class Client:
                 base_url=base_url.rstrip("/").removesuffix("/v1"),
                 headers=plain.authorization(api_key),
                 timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+                # vLLM's server closes what is idle for 5 s, httpx's own default: a request could meet that.
+                limits=httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=2.0),
                 trust_env=False,
                 event_hooks={"response": [self._bound]},
             )

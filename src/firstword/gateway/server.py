@@ -16,6 +16,8 @@ from firstword.gateway import app, catalogue, logs, settings
 
 log = logging.getLogger(__name__)
 
+_KEEP_ALIVE_SECONDS = 75
+
 
 def serve() -> int:
     """Serve until SIGTERM or SIGINT; requests in flight may end, within the stop timeout.
@@ -69,6 +71,9 @@ def configuration(application: ASGIApp, chosen: settings.Settings) -> uvicorn.Co
         log_config=None,
         access_log=False,
         server_header=False,
+        # Longer than clients keep an idle connection (OpenAI's SDKs 5 s, uvicorn's own default): who closes first must
+        # be the client, or a request may meet a connection that is just closed.
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(chosen.stop_timeout),
     )
 
