@@ -15,7 +15,7 @@ import builtins
 import dis
 import linecache
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
@@ -28,7 +28,16 @@ _LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 
 
 class CannotCut(Exception):  # noqa: N818 - an outcome, not a program error
-    """What a function needs and nobody gives."""
+    """What a function needs and nobody gives.
+
+    Args:
+        cause: In a sentence.
+        needs: The names, each with where it would come from.
+    """
+
+    def __init__(self, cause: str, needs: Sequence[str] = ()) -> None:
+        super().__init__(cause)
+        self.needs = tuple(needs) or (cause,)
 
 
 class Cutter:
@@ -111,7 +120,8 @@ class _File:
         if key not in self._made:
             statement = self.find(name)
             if statement is None or key in self._under_way:
-                raise CannotCut(f"{self._path} has no {name}{' that stands alone' if statement else ''}")
+                circular = " that stands alone" if statement else ""
+                raise CannotCut(f"{self._path} has no {name}{circular}", [f"{name}{circular}"])
             self._cutter.cut_from.add(self._path)
             self._under_way.append(key)
             self._made[key] = self._run(statement, name.rpartition(".")[2], stand_ins)
@@ -134,7 +144,7 @@ class _File:
         if isinstance(statement, ast.Import | ast.ImportFrom) and not self._importable(statement):
             return self._imported(statement, name, stand_ins)
         # Names that its own body loads later, as a recursive function does, are itself.
-        missing = []
+        missing: dict[str, None] = {}
         for needed in sorted(set(_loaded(code)) - set(_binds(statement)) - set(dir(builtins)) - _OWN):
             if needed in stand_ins:
                 self._cutter.stood_in.add(needed)
@@ -143,9 +153,9 @@ class _File:
             try:
                 space[needed] = self.resolve(needed, stand_ins)
             except CannotCut as error:
-                missing.append(needed if str(error).startswith(self._path) else str(error))
+                missing |= dict.fromkeys(error.needs)
         if missing:
-            raise CannotCut(f"{name} of {self._path} needs {', '.join(missing)}")
+            raise CannotCut(f"{name} of {self._path} needs {', '.join(missing)}", list(missing))
         exec(code, space)  # noqa: S102 - of a file whose checksum is declared
         return space[name]
 
@@ -163,7 +173,11 @@ class _File:
             if file is not None:
                 theirs = next(alias.name for alias in statement.names if name in (alias.asname, alias.name))
                 return file.resolve(theirs, stand_ins)
-        raise CannotCut(f"{self._path} imports {name} from elsewhere")
+        raise CannotCut(f"{self._path} imports {name} from elsewhere", [f"{name} (of {_module(statement)})"])
+
+
+def _module(statement: ast.Import | ast.ImportFrom) -> str:
+    return statement.module or "." if isinstance(statement, ast.ImportFrom) else statement.names[0].name
 
 
 def _import(name: str, *args: Any, **kwargs: Any) -> Any:

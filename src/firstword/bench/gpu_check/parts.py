@@ -110,19 +110,21 @@ def _wait(
 ) -> Outcome | None:
     """Wait for a worker's end; return why it must be ended, if it must."""
     seen, last = 0, time.monotonic()
-    while process.poll() is None:
+    while True:
+        ended = process.poll() is not None
         lines = _lines(told)
         if len(lines) > seen:
             for line in lines[seen:]:
                 if "begun" in (message := json.loads(line)):
                     say(f"measuring: {message['begun']}")
             seen, last = len(lines), time.monotonic()
+        if ended:
+            return None
         if deadline.left() <= 0:
             return Outcome(NOT_RUN, "the budget was used up amid it")
         if time.monotonic() - last > limit:
             return Outcome(FAILED, f"it took longer than {limit:.0f} s")
         time.sleep(0.05)
-    return None
 
 
 def _read(told: Path) -> tuple[dict[str, Outcome], str | None]:
