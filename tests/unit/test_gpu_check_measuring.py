@@ -162,4 +162,5 @@ def test_on_a_gpu_all_of_it_is_measured(monkeypatch):
     assert found["equal"]
     assert set(found["microseconds"]) == {"host", "done", "events", "queued"}
     assert found["cuda_reports"]["stock"]["totals"]["blocking read"] == 0
+    assert found["held_mb"] == {"stock": 0.0, "patched": 0.0}
     assert found["peak_mb"] == {"stock": 2.5, "patched": 2.5}

@@ -42,6 +42,7 @@ measured. Both sides are called with the same random weights and inputs, of the 
   waits for that too; one that does not, does not.
 - *reads*, *writes*: how often the host waits, counted without a GPU and with small sizes, as in [syncs](syncs.md).
   *CUDA reports*: what `torch.cuda.set_sync_debug_mode` reports of one call; it does not tell reads from writes.
+- *MB held*: memory that weights, buffers and inputs hold on the GPU.
 
 Each part runs in a process of its own with a limit of time. One that fails, or that the budget does not reach, is
 listed, as is what cannot be cut. A difference or a failure ends with 1, a budget used up with 60.
@@ -120,7 +121,7 @@ def _faults(entry: Mapping[str, Any]) -> list[str]:
     for state, told in ((entry["state"], entry), (counted.get("state"), counted)):
         if state not in (MEASURED, NOT_RUN, SKIPPED, None):
             found.append(f"{name}: {state}: {told['why']}")
-    if entry.get("equal") is False:
+    if entry.get("equal") is False and entry["release_repeats_itself"]:
         found.append(f"{name}: the patched file's results are not the release's (by {entry['difference']})")
     found += [
         f"{name}: counted, the results are not those of a plain run ({side})"
@@ -162,7 +163,7 @@ def _functions(cases: list[dict[str, Any]], *, on_gpu: bool) -> list[str]:
     if all(case.get("why") == _NO_BUNDLE for case in cases):
         return ["### The patched functions\n", f"Not run: {_NO_BUNDLE}.\n"]
     times = ["host, µs", "CUDA events, µs", "host behind queued work, µs"] if on_gpu else ["µs"]
-    heads = ["called", "equal", *times, "reads", "writes", *(["CUDA reports"] if on_gpu else [])]
+    heads = ["called", "equal", *times, "reads", "writes", *(["CUDA reports", "MB held"] if on_gpu else [])]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     left_out = []
     for case in cases:
@@ -197,6 +198,7 @@ def _cells(case: Mapping[str, Any], *, on_gpu: bool) -> list[str]:
         cells.append("?" if waits is None else _pair(waits))
     if on_gpu:
         cells.append(_pair({side: told["totals"][READ] for side, told in case["cuda_reports"].items()}))
+        cells.append(_pair(case["held_mb"]))
     return cells
 
 

@@ -26,7 +26,7 @@ def measure(case: Case, sources: Sources, device: torch.device, sizes: Sizes, *,
         runs: Calls of each side.
         seconds: The most that these calls may take together; at least three are made.
     """
-    cutters, calls = _prepare(case, sources, device, sizes)
+    cutters, calls, held = _prepare(case, sources, device, sizes)
     with torch.inference_mode():
         results = {side: call() for side, call in calls.items()}
         again = calls[SIDES[0]]()
@@ -42,6 +42,7 @@ def measure(case: Case, sources: Sources, device: torch.device, sizes: Sizes, *,
         }
         if device.type == "cuda":
             found["cuda_reports"] = {side: _told(reported(call)) for side, call in calls.items()}
+            found["held_mb"] = held
             found["peak_mb"] = {side: _peak(call) for side, call in calls.items()}
     return found
 
@@ -67,9 +68,19 @@ def count(case: Case, sources: Sources, sizes: Sizes) -> Any:
 
 def _prepare(
     case: Case, sources: Sources, device: torch.device, sizes: Sizes
-) -> tuple[dict[str, Cutter], dict[str, Call]]:
+) -> tuple[dict[str, Cutter], dict[str, Call], dict[str, float]]:
+    """Return by side the cutter, the call, and on a GPU the MB of memory that its weights and inputs hold."""
     cutters = {side: Cutter(sources, side) for side in SIDES}
-    return cutters, {side: case.prepare(cutter, device, sizes) for side, cutter in cutters.items()}
+    calls, held = {}, {}
+    for side, cutter in cutters.items():
+        before = _allocated(device)
+        calls[side] = case.prepare(cutter, device, sizes)
+        held[side] = round((_allocated(device) - before) / 1e6, 1)
+    return cutters, calls, held
+
+
+def _allocated(device: torch.device) -> int:
+    return int(torch.cuda.memory_allocated()) if device.type == "cuda" else 0
 
 
 def same(one: Any, other: Any) -> bool:
