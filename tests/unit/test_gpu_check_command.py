@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -124,12 +125,6 @@ def test_a_budget_that_is_too_small_is_told(bare, bundle, tmp_path):
     assert not json.loads((tmp_path / "gpu-check.json").read_text())["complete"]
 
 
-def test_without_a_bundle_the_functions_are_told_as_not_run(bare, tmp_path):
-    done = bare("-m", "firstword.bench.gpu_check", "--cpu", "--out", str(tmp_path))
-    assert done.returncode == Exit.OK, done.stderr
-    assert "Not run: no --bundle." in done.stdout
-
-
 def test_without_a_gpu_it_names_the_rehearsal(bare, tmp_path):
     done = bare("-m", "firstword.bench.gpu_check", "--out", str(tmp_path / "out"))
     assert done.returncode == Exit.ENVIRONMENT
@@ -179,3 +174,28 @@ def test_the_script_needs_a_new_python_and_the_command_pytorch(tmp_path):
     refused = script("--cpu", FIRSTWORD_PYTHON=str(alone))
     assert refused.returncode == Exit.ENVIRONMENT
     assert "has no torch and no numpy" in refused.stderr
+
+
+def test_an_interrupt_leaves_no_worker(tmp_path):
+    path = str(paths.root() / "src")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "firstword.bench.gpu_check", "--cpu", "--out", str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline() == "measuring: seed tables\n"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert list(tmp_path.iterdir()) == []  # what the worker was given is gone
+    commands = [file.read_bytes() for file in Path("/proc").glob("[0-9]*/cmdline") if _readable(file)]
+    assert not any(str(tmp_path).encode() in command for command in commands)
+
+
+def _readable(file):
+    try:
+        return bool(file.read_bytes())
+    except OSError:  # it has just ended
+        return False

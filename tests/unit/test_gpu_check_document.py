@@ -45,6 +45,7 @@ def told(of_case, count=None, **about):
         {"seed tables": tables, **rest, name: of_case},
         {"seed tables": waits, **rest, name: count},
         manifest={},
+        series=[*catalogue.NOT_CUT, *catalogue.CASES[name].patches, "demo/0001-else.patch"],
         rehearsal=False,
         seconds=(840.0, 100.0),
     )
@@ -53,8 +54,10 @@ def told(of_case, count=None, **about):
 def test_on_a_gpu_the_page_has_its_times_and_what_cuda_reports():
     page = document.page(told(measured()))
     assert "NVIDIA X, driver 580.1, CUDA 13.0, 16 cores (P)" in page
-    assert "commit c0ffee" in page
-    assert "| hearing | yes | 90.0 → 30.0 | 94.0 → 58.0 | 1100.0 → 31.0 | 8 → 1 | 0 | 9 → 2 | 12.5 → 4.0 |" in page
+    assert "commit c0ffee, patches 5e; 100 s of 840." in page
+    assert "- the other 1 change" in page
+    assert "; vllm-omni/0002, vllm-omni/0012. Stands in: nothing." in page
+    assert "| hearing | yes | 90.0 → 30.0 | 94.0 → 58.0 | 1,100 → 31.0 | 8 → 1 | 0 | 9 → 2 | 12.5 → 4.0 |" in page
     assert "| 16 | 8 | 8.0 / 7.0 (8) | 8.0 / 7.0 (1) | 8.0 / 7.0 (1) | 1.00 |" in page
     assert "Rehearsal" not in page
     assert "not been run on a GPU" not in document.whole(told(measured()))
@@ -100,3 +103,13 @@ def test_where_the_release_differs_from_itself_that_is_told():
     page = document.page(told(measured(equal=False, release_repeats_itself=False)))
     assert "| hearing | **no**, nor the release itself |" in page
     assert "Faults" not in page
+
+
+def test_without_a_bundle_the_functions_are_told_as_not_run():
+    parts = {"seed tables": Outcome("failed", "the forms disagree")}
+    report = document.report(ABOUT, parts, parts, manifest={}, series=[], rehearsal=True, seconds=(9.0, 1.0))
+    page = document.page(report)
+    assert "Not run: no --bundle." in page
+    assert report["complete"]
+    assert report["faults"] == ["seed tables: failed: the forms disagree"] * 2
+    assert page.startswith("**Rehearsal on the CPU: no figure of it is a GPU's.**")

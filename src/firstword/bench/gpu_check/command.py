@@ -126,6 +126,7 @@ def _measure(args: argparse.Namespace, patches: Path) -> int:
         measured,
         counted,
         manifest=manifest,
+        series=sources.names(patches),
         rehearsal=args.cpu,
         seconds=(args.budget, deadline.taken()),
     )

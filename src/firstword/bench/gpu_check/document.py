@@ -1,12 +1,12 @@
 """The report, and its page in Markdown."""
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from firstword.bench.gpu_check.catalogue import CASES, NOT_CUT
 from firstword.bench.gpu_check.parts import MEASURED, NOT_RUN, SKIPPED, Outcome
-from firstword.bench.gpu_check.sources import PATCHED, SIDES, STOCK
+from firstword.bench.gpu_check.sources import SIDES
 from firstword.bench.gpu_check.worker import TABLES
 from firstword.bench.syncs.counting import READ, WRITE
 
@@ -34,7 +34,8 @@ requests, as `firstword bench seed-tables` has them; the three must agree in six
 **The patched functions** are cut out of the released file and of the patched one by their syntax trees, with what they
 need of the file and nothing else; neither file is imported. A bundle holds released files only. Each must have the
 SHA-256 that `patches/checksums.json` declares, and so must what this checkout's patches make of it, or nothing is
-measured. Both sides are called with the same random weights and inputs, of the real models' sizes, in turns:
+measured. (It holds upstream's files with their licence, Apache-2.0, and is made by you; none is part of this
+repository.) Both sides are called with the same random weights and inputs, of the real models' sizes, in turns:
 
 - *equal*: all that comes out, bit for bit. Where the release differs from itself, that is told.
 - *host*: median until the call returns. *CUDA events*: median between two events around it.
@@ -57,6 +58,7 @@ def report(
     counted: Mapping[str, Outcome],
     *,
     manifest: Mapping[str, Any],
+    series: Sequence[str],
     rehearsal: bool,
     seconds: tuple[float, float],
 ) -> dict[str, Any]:
@@ -67,6 +69,7 @@ def report(
         measured: Each part's times and results.
         counted: Each part's waits, counted without a GPU.
         manifest: Where the files came from.
+        series: Names of all patches.
         rehearsal: Whether it ran on the CPU.
         seconds: The budget, and what was used of it.
     """
@@ -87,6 +90,9 @@ def report(
         TABLES: tables,
         "cases": cases,
         "no function is cut for": NOT_CUT,
+        "other patches": [
+            name for name in series if name not in NOT_CUT and not any(name in c.patches for c in CASES.values())
+        ],
         "files": dict(manifest),
     }
 
@@ -139,13 +145,15 @@ def page(told: Mapping[str, Any]) -> str:
     complete = "" if told["complete"] else " **The budget was used up before the end.**"
     parts = [
         f"{note}{told['date']}: {on}{machine['cores']} cores ({machine['processor']}), load {machine['load']:.1f}, "
-        f"Python {machine['python']}, torch {told['torch']}, commit {told['commit']}; {told['seconds']:.0f} s of "
+        f"Python {machine['python']}, torch {told['torch']}, commit {told['commit']}, "
+        f"patches {told['series_sha256'][:12]}; {told['seconds']:.0f} s of "
         f"{told['budget_seconds']:.0f}.{complete}\n",
         *_functions(told["cases"], on_gpu=bool(gpu)),
         "### `build_attn_metadata` before and after #1614\n",
         *_seed_tables(told[TABLES]),
         "### Not cut\n",
         "\n".join(f"- {patch.removesuffix('.patch')}: {why}" for patch, why in told["no function is cut for"].items()),
+        f"- the other {len(told['other patches'])} change which requests are answered and how, not the device's work",
     ]
     if told["faults"]:
         parts += ["\n### Faults\n", "\n".join(f"- {fault}" for fault in told["faults"])]
@@ -177,8 +185,20 @@ def _functions(cases: list[dict[str, Any]], *, on_gpu: bool) -> list[str]:
     text = ["### The patched functions\n", "\n".join(lines) + "\n"]
     if left_out:
         text += ["Left out:\n", "\n".join(left_out) + "\n"]
-    what = [f"- {case['name']}: {case['what']}{_sizes(case)}. Stands in: {case['stands_in']}." for case in cases]
+    what = [
+        f"- {case['name']}: {case['what']}{_sizes(case)}; {_patches(case)}. Stands in: {case['stands_in']}."
+        for case in cases
+    ]
     return [*text, "\n".join(what) + "\n"]
+
+
+def _patches(case: Mapping[str, Any]) -> str:
+    return ", ".join(_short(patch) for patch in case["patches"])
+
+
+def _short(patch: str) -> str:
+    folder, _, file = patch.partition("/")
+    return f"{folder}/{file.partition('-')[0]}"
 
 
 def _sizes(case: Mapping[str, Any]) -> str:
@@ -203,9 +223,8 @@ def _cells(case: Mapping[str, Any], *, on_gpu: bool) -> list[str]:
 
 
 def _pair(values: Mapping[str, Any]) -> str:
-    if values[STOCK] == values[PATCHED]:
-        return str(values[STOCK])
-    return f"{values[STOCK]} → {values[PATCHED]}"
+    stock, patched = (f"{values[side]:,.0f}" if values[side] >= 100 else str(values[side]) for side in SIDES)
+    return stock if stock == patched else f"{stock} → {patched}"
 
 
 def _seed_tables(tables: Mapping[str, Any]) -> list[str]:

@@ -116,11 +116,12 @@ def make(to: Path, site_packages: Path, root: Path) -> int:
 
 def series_sha256(root: Path) -> str:
     """Return what `firstword patches list --json` calls ``series_sha256``: the order and every byte of the patches."""
-    lines = [f"{name} {sha256((root / name).read_bytes())}\n" for name in _names(root)]
+    lines = [f"{name} {sha256((root / name).read_bytes())}\n" for name in names(root)]
     return sha256("".join(lines).encode())
 
 
-def _names(root: Path) -> list[str]:
+def names(root: Path) -> list[str]:
+    """Return the names of the series' patches, in order."""
     lines = [line.strip() for line in (root / SERIES).read_text(encoding="utf-8").splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
 
@@ -136,7 +137,7 @@ def _declared(root: Path) -> dict[str, tuple[str, Sums]]:
 
 
 def _changes(root: Path) -> list[FileChange]:
-    return [change for name in _names(root) for change in parse((root / name).read_bytes().decode("utf-8"))]
+    return [change for name in names(root) for change in parse((root / name).read_bytes().decode("utf-8"))]
 
 
 def parse(patch: str) -> Iterator[FileChange]:
