@@ -62,8 +62,10 @@ def test_a_wheel_is_a_bundle(bench, tmp_path):
     with zipfile.ZipFile(wheel, "w") as packed:
         for file in bench.site.rglob("*.py"):
             packed.write(file, file.relative_to(bench.site))
+        packed.writestr("demo-1.0.dist-info/METADATA", "Name: demo\nLicense: MIT\n")
     read = sources.read([wheel], bench.root)
     assert read.texts["patched", "demo/b.py"] == patchbench.B2
+    assert read.manifest["demo/b.py"]["licence"] == "MIT"
     with pytest.raises(sources.Absent, match=r"other\.py is in no bundle"):
         sources.text(read, "stock", "other.py")
 

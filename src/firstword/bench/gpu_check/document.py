@@ -25,8 +25,9 @@ scripts/gpu-check --bundle gpu-check.zip        # on the GPU machine
 scripts/gpu-check --bundle gpu-check.zip --cpu  # anywhere: a rehearsal with small sizes
 ```
 
-Without `--bundle` it measures the seed tables alone. A wheel of vllm-omni or step-audio2 of the patched version does
-as a bundle. The report folder (`--out`) holds `gpu-check.json` and `gpu-check.md`; `--json` prints the former.
+Without `--bundle` it measures the seed tables alone. The two wheels do as bundles too, given with `--bundle` each:
+`pip download --no-deps vllm-omni==… step-audio2==…`, with the versions of `patches/checksums.json`. The report folder
+(`--out`) holds `gpu-check.json` and `gpu-check.md`; `--json` prints the former.
 
 **The seed tables**: the method that vllm-omni #1614 changed, before, after, and as its reviewer proposed, at 1 to 256
 requests, as `firstword bench seed-tables` has them; the three must agree in six cases.

@@ -7,6 +7,7 @@ below cannot be wrong unnoticed.
 """
 
 import datetime
+import email.parser
 import importlib.metadata
 import json
 import re
@@ -68,7 +69,7 @@ def read(bundles: Sequence[Path], root: Path) -> Sources:
             texts[STOCK, path] = data.decode("utf-8")
             texts[PATCHED, path] = _patched(path, texts[STOCK, path], changes, sums)
             name, _, version = distribution.partition("==")
-            licence = told.get(path, {}).get("licence", "as the wheel says")
+            licence = told.get(path, {}).get("licence") or told.get("", "not declared")
             manifest[path] = {"distribution": name, "version": version, "sha256": sums.before, "licence": licence}
     return Sources(texts, manifest)
 
@@ -228,19 +229,26 @@ def _licence(site_packages: Path, distribution: str) -> tuple[str, str]:
         raise FirstwordError(
             f"{site_packages} has no {distribution}", mend="name the engine's site-packages", code=Exit.PATCHES
         )
-    name = found.metadata.get("License-Expression") or found.metadata.get("License") or "not declared"
+    name = _named(found.metadata)
     files = [file for file in found.files or () if Path(str(file)).name.upper().startswith("LICEN")]
     return name, "\n\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
+def _named(metadata: Any) -> str:
+    return str(metadata.get("License-Expression") or metadata.get("License") or "not declared")
+
+
 def _unpack(bundle: Path, wanted: Mapping[str, Any]) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """Return the wanted files that a zip holds, and what its manifest says of them (of a wheel: nothing)."""
+    """Return the wanted files that a zip holds, and what its manifest says of each; a wheel's licence under ``""``."""
     try:
         with zipfile.ZipFile(bundle) as packed:
             names = set(packed.namelist())
             sizes = {name: packed.getinfo(name).file_size for name in names}
             found = {path: packed.read(path) for path in wanted if path in names and sizes[path] <= _LARGEST}
             told = documents.parse_json(packed.read(MANIFEST))["files"] if MANIFEST in names else {}
+            for name in names:
+                if name.endswith(".dist-info/METADATA"):
+                    told[""] = _named(email.parser.HeaderParser().parsestr(packed.read(name).decode("utf-8")))
     except (zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise FirstwordError(
             f"{bundle} is neither a bundle nor a wheel: {error}",
