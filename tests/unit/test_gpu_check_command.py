@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firstword import paths
-from firstword.bench.gpu_check import catalogue, sources
+from firstword.bench.gpu_check import catalogue, parts, sources
 from firstword.errors import Exit
 from firstword.patching import load_series
 from firstword.patching.environment import find_site_packages
@@ -107,6 +107,31 @@ def test_a_rehearsal_measures_all_of_it_with_pytorch_alone(bare, bundle, tmp_pat
     assert page.startswith("**Rehearsal on the CPU: no figure of it is a GPU's.**")
     assert "| outputs of a code2wav step | yes |" in page
     assert "step-audio2/0002-flow-noise-is-a-constant: other noise" in page
+
+
+def test_what_a_gpu_alone_reaches_is_reached(bundle, monkeypatch):
+    """With tensors that say they are on a GPU; see `gpu_check_held`."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    settings = {
+        "what": "times",
+        "runs": 1,
+        "seconds": 0.0,
+        "device": "cuda:0",
+        "sizes": "rehearsal",
+        "requests": [1, 8],
+        "bundles": [str(bundle)],
+        "patches": str(paths.root() / "patches"),
+    }
+    names = ["seed tables", *(name for name, case in catalogue.CASES.items() if case.rehearsal is not None)]
+    script = Path(__file__).with_name("gpu_check_held.py")
+    found = parts.measure(names, parts.Job(settings, {}, 120.0, (str(script),)), parts.Deadline(300), print)
+    assert {name: outcome.why for name, outcome in found.items() if outcome.state != "measured"} == {}
+    tables = found.pop("seed tables").result
+    assert tables["device"] == "said to be there"
+    assert all("cuda_microseconds" in row and "cuda_reports" in row for row in tables["rows"])
+    for name, outcome in found.items():
+        assert outcome.result["equal"], name
+        assert set(outcome.result["microseconds"]) == {"host", "done", "events", "queued"}
 
 
 def test_the_seed_tables_command_needs_pytorch_alone(bare):

@@ -124,7 +124,7 @@ def times(calls: dict[str, Call], device: torch.device, *, runs: int, seconds: f
     taken: dict[str, dict[str, list[float]]] = {}
     until = time.monotonic() + seconds
     made = 0
-    for run in range(-2, runs):  # two to warm up
+    for run in range(-min(2, runs), runs):  # two to warm up
         for side in SIDES if run % 2 else reversed(SIDES):
             for name, value in clock(calls[side]).items():
                 if run >= 0:
