@@ -2,5 +2,5 @@
 
 `sources` reads released files and patches them, `cutting` takes single functions out of them, `cases` calls them
 with inputs of the real models' sizes, `measuring` compares the release with the patched file. `worker` does that in
-processes of their own, which `parts` starts and ends within a budget; `command` is ``scripts/gpu-check``.
+another process, which `parts` starts and ends within a budget; `command` is ``scripts/gpu-check``.
 """

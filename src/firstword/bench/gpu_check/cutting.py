@@ -72,10 +72,6 @@ class Cutter:
         found = [self._file(path).resolve(name, stand_ins) for name in names]
         return found[0] if len(found) == 1 else found
 
-    def has(self, path: str, name: str) -> bool:
-        """Return whether a file has a top-level name, or ``Class.method``."""
-        return self._file(path).find(name) is not None
-
     def module(self, name: str) -> "_File | None":
         """Return the file of the sources that is a module."""
         try:

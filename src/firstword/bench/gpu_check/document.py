@@ -46,8 +46,8 @@ repository.) Both sides are called with the same random weights and inputs, of t
   *CUDA reports*: what `torch.cuda.set_sync_debug_mode` reports of one call; it does not tell reads from writes.
 - *MB held*: memory that weights, buffers and inputs hold on the GPU.
 
-Each part runs in a process of its own with a limit of time. One that fails, or that the budget does not reach, is
-listed, as is what cannot be cut. A difference or a failure ends with 1, a budget used up with 60.
+All is measured in another process; a part that crashes or hangs costs itself alone. One that fails, or that the budget
+does not reach, is listed, as is what cannot be cut. A difference or a failure ends with 1, a budget used up with 60.
 
 What stands in for the rest of the engine is said for each function: times are of the function, not of a request.
 """

@@ -1,4 +1,4 @@
-"""Measure part after part in a process of its own, within a budget of time.
+"""Measure part after part in another process, within a budget of time.
 
 A part that crashes, or hangs, takes its process with it and nothing else: the parts after it go on in a new one.
 What the budget does not reach is told as not run.

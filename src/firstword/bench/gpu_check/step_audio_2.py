@@ -63,11 +63,12 @@ def _speak(cutter: Cutter, device: torch.device, sizes: Sizes) -> Call:
         "DEFAULT_STREAM_CONFIG": _STREAM,
         "DEFAULT_TOKEN2WAV_CONFIG": SimpleNamespace(sample_rate=24000, n_timesteps=10),
     }
-    methods = [
-        "forward",
-        *(("_stream_chunk", "_noise_generator") if cutter.side == PATCHED else ("_forward_async_chunk",)),
-    ]
-    parts = ["setup_stream_for", "stream_chunk_for", *(() if cutter.side == PATCHED else ("reset_stream_for",))]
+    patched = cutter.side == PATCHED
+    of_stage = ["forward", *(("_stream_chunk", "_noise_generator") if patched else ("_forward_async_chunk",))]
+    of_core = ["setup_stream_for", "stream_chunk_for", *(() if patched else ("reset_stream_for",))]
+    owners = {**dict.fromkeys(of_stage, stage), **dict.fromkeys(of_core, core)}
+    cuts = cutter.cut(_TOKEN2WAV, *(f"{owner}.{name}" for name, owner in owners.items()), **given)
+    functions = dict(zip(owners, cuts, strict=True))
     flow, vocoder = _flow(device, sizes), _vocoder()
     runner = to_host(cutter, device)
     tokens = [(torch.arange(count) * 37 % 6000 + 1).to(torch.int32).to(device) for count in (28, 28, 10)]
@@ -89,11 +90,11 @@ def _speak(cutter: Cutter, device: torch.device, sizes: Sizes) -> Call:
             _after_prompt=None,
             _ensure_models_loaded=lambda: None,
         )
-        for name in parts:
-            _bind(token2wav, name, cutter.cut(_TOKEN2WAV, f"{core}.{name}", **given))
+        for name in of_core:
+            _bind(token2wav, name, functions[name])
         model = SimpleNamespace(token2wav=token2wav, _default_prompt_wav=voice, _stream_states=states())
-        for name in methods:
-            _bind(model, name, cutter.cut(_TOKEN2WAV, f"{stage}.{name}", **given))
+        for name in of_stage:
+            _bind(model, name, functions[name])
         audio = []
         for place, ids in enumerate(tokens):
             mark = {"left_context_size": int(place == len(tokens) - 1)}
@@ -110,7 +111,7 @@ def _speak(cutter: Cutter, device: torch.device, sizes: Sizes) -> Call:
         return audio
 
     window = torch.from_numpy(np.hamming(16 * _SAMPLES)).to(torch.float32).to(device)
-    states: Any = dict if cutter.side == PATCHED else list
+    states: Any = dict if patched else list
     return call
 
 
