@@ -241,7 +241,7 @@ def cuda_reports() -> dict[str, Any]:
 def seed_table_reads() -> dict[str, dict[str, int]]:
     from firstword.bench.seed_tables import command
 
-    return {str(n): command._waits(16, n) for n in (1, 8)}
+    return {str(n): command.waits(16, n) for n in (1, 8)}
 
 
 def seed_table_page(folder: str) -> dict[str, Any]:

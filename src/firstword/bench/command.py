@@ -7,6 +7,7 @@
   firstword bench serve                        the release and firstword answer the same requests, in turns, on the CPU
   firstword bench gateway                      the gateway beside nginx and LiteLLM, with paced streams
   firstword bench seed-tables                  the method that vllm-omni #1614 changed, in three forms
+  scripts/gpu-check                            that and single patched functions, on a machine with one GPU and PyTorch
 
 Start each measurement of time on a quiet machine: the load average is part of the result.
 """

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import unidiff
-
 from firstword.errors import Exit, FirstwordError
 
 
@@ -67,6 +65,7 @@ def parse(text: str, name: str) -> tuple[FileChange, ...]:
     Raises:
         FirstwordError: It is no unified diff, or it adds, removes or renames a file.
     """
+    import unidiff  # here: the rest of this module needs the standard library alone
 
     def bad(why: str) -> FirstwordError:
         return FirstwordError(f"{name}: {why}", mend="correct the patch file", code=Exit.PATCHES)

@@ -27,6 +27,13 @@ def reported(workload: Workload, checkpoint: Path) -> Counts:
 
 
 @contextlib.contextmanager
+def watching(counts: Counts, name: str) -> Iterator[None]:
+    """Count what CUDA reports within, under this name."""
+    with _listening(counts), _phase(counts, name):
+        yield
+
+
+@contextlib.contextmanager
 def _phase(counts: Counts, name: str) -> Iterator[None]:
     torch.cuda.synchronize()
     with counts.phase(name):
