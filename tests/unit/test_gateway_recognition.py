@@ -4,7 +4,10 @@ import base64
 import io
 import itertools
 import json
+import select
+import socket
 import threading
+import urllib.parse
 import wave
 
 import httpx
@@ -15,6 +18,7 @@ from test_gateway_cutting import hour, in_film, sentences
 
 from fake_engine import FakeEngine
 from firstword.acceptance.client import TRANSCRIBE
+from firstword.gateway import bodies
 from gateway_kit import chunk, events, head, left, running
 from sounds import encode, to_wav, voice
 
@@ -417,6 +421,23 @@ def test_a_client_that_leaves_frees_the_engine(gateway, engine):
         )
     gateway.until(lambda _: bool(noticed))
     assert noticed == [True]
+
+
+@pytest.mark.parametrize("pace", [None, 0.05], ids=["silent", "dripping"])
+def test_a_recording_that_does_not_come_loses_its_room(gateway, monkeypatch, pace):
+    monkeypatch.setattr(bodies, "SILENCE_SECONDS", 0.3)
+    monkeypatch.setattr(bodies, "WHOLE_SECONDS", 0.6)
+    address = urllib.parse.urlsplit(gateway.url)
+    start = (
+        f"POST {HEAR} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 4000000"
+    )
+    with socket.create_connection((address.hostname, address.port), timeout=10) as client:
+        client.sendall(f"{start}\r\n\r\n--x\r\n".encode())
+        while pace and not select.select([client], [], [], pace)[0]:
+            client.sendall(b"C")
+        told = client.recv(4096).decode()
+    assert told.startswith("HTTP/1.1 408")
+    assert '"code":"request_timeout"' in told
 
 
 def test_memory_for_recordings_is_bounded(engine, tmp_path, monkeypatch):

@@ -326,6 +326,15 @@ def test_of_two_causes_as_specific_the_first_one_counts():
     assert words.error(1).code == Exit.OUT_OF_MEMORY
 
 
+def test_a_line_of_any_length_is_read_at_once():
+    """An engine logs what a client sent, and waits for its log to be read."""
+    words = LastWords()
+    words.read("a" * 10**6)
+    assert words.best is None
+    words.read("Engine core proc x" * 10**5 + " MemoryError")
+    assert words.error(1).code == Exit.OUT_OF_MEMORY
+
+
 def test_what_clients_ask_for_is_no_cause():
     words = LastWords()
     words.read('INFO: 127.0.0.1:4 - "GET /MemoryError HTTP/1.1" 404')

@@ -39,7 +39,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _pattern(
         0,
-        r"\[Errno 98\].*|.*[Aa]ddress already in use.*",
+        r"\[Errno 98\]|[Aa]ddress already in use",
         "the port is in use",
         "stop what listens there, or choose another --port",
         Exit.PORT_IN_USE,
@@ -81,7 +81,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _pattern(
         3,
-        r"(StageEngineCoreProc_stage\d+\w*|Engine core proc \w+|EngineCore_\w+).*(?:died|exited) unexpectedly",
+        r"(StageEngineCoreProc_stage\d+\w*|Engine core proc \w+|EngineCore_\w+).{0,200}(?:died|exited) unexpectedly",
         r"\1 died",
         "the lines above it in the log tell why; a SIGKILL without a traceback is most often the kernel, out of memory",
         Exit.STAGE_DIED,
@@ -99,6 +99,9 @@ PATTERNS: tuple[Pattern, ...] = (
 # What a client asked for says nothing of the engine, and may say anything.
 _ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/\d(?:\.\d)?" \d{3}\b')
 
+# Patterns may look at a line many times over; the engine waits while one is read.
+_LONGEST = 4000
+
 
 @dataclass
 class LastWords:
@@ -109,7 +112,9 @@ class LastWords:
     line: str = ""
 
     def read(self, line: str) -> None:
-        """Take one line of output."""
+        """Take one line of output, of which the middle is left out where a request has made it long."""
+        if len(line) > _LONGEST:
+            line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
         if _ACCESS.search(line):
             return
         for pattern in PATTERNS:

@@ -81,4 +81,7 @@ def _subprotocols(scope: Scope) -> list[str]:
 
 def _is_foreign(headers: Headers) -> bool:
     origin = headers.get("origin")
-    return origin is not None and urllib.parse.urlsplit(origin).netloc != headers.get("host")
+    try:
+        return origin is not None and urllib.parse.urlsplit(origin).netloc != headers.get("host")
+    except ValueError:  # no address
+        return True

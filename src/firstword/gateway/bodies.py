@@ -1,5 +1,7 @@
 """Read a request's JSON body within its limits."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,9 @@ from firstword.gateway.errors import ProblemError
 
 # Values in one body. A recording is one value, however long; a million empty lists would take a gigabyte.
 MOST_VALUES = 500_000
+# A body holds its share of memory from its first byte on: who sends no more of it, or hardly any, loses it.
+SILENCE_SECONDS = 30.0
+WHOLE_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,8 @@ async def read(request: Request, limit: int) -> Body:
     """Return the body of ``request``.
 
     Raises:
-        ProblemError: It is longer than ``limit`` bytes (413), no JSON by its type (415), or no JSON
-            object, too deep or of too many values (400).
+        ProblemError: It is longer than ``limit`` bytes (413), no JSON by its type (415), no JSON object, too deep or
+            of too many values (400), or does not come (408).
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # Also what keeps a web page elsewhere from posting here unasked: browsers ask first for this type.
@@ -58,13 +63,33 @@ def parse(raw: bytes, what: str = "body") -> dict[str, Any]:
     return fields
 
 
+async def pieces(request: Request) -> AsyncIterator[bytes]:
+    """Yield the body as it comes.
+
+    Raises:
+        ProblemError: No more of it came for 30 s, or not all within 10 minutes (408).
+    """
+    stream = aiter(request.stream())
+    end = asyncio.get_running_loop().time() + WHOLE_SECONDS
+    while True:
+        try:
+            now = asyncio.get_running_loop().time()
+            async with asyncio.timeout_at(min(end, now + SILENCE_SECONDS)):
+                piece = await anext(stream)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise ProblemError(408, "The body did not come in time", code="request_timeout") from error
+        yield piece
+
+
 async def _bytes(request: Request, limit: int) -> bytes:
     too_long = ProblemError(413, f"The body is longer than {limit} bytes", code="request_too_large")
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and int(announced) > limit:
         raise too_long
     whole = bytearray()
-    async for piece in request.stream():
+    async for piece in pieces(request):
         whole += piece
         if len(whole) > limit:
             raise too_long

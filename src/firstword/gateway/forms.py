@@ -6,7 +6,7 @@ from fastapi import Request
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from firstword.gateway import errors
+from firstword.gateway import bodies, errors
 from firstword.gateway.errors import ProblemError
 
 # Beside the recording: a prompt, names, boundaries.
@@ -28,7 +28,7 @@ async def read(request: Request, limit: int, file: str = "file") -> tuple[dict[s
         file: The name of the field that holds it.
 
     Raises:
-        ProblemError: It is no form (415, 400), too long (413), or has no recording (400).
+        ProblemError: It is no form (415, 400), too long (413), has no recording (400), or does not come (408).
     """
     kind = request.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "multipart/form-data":
@@ -73,7 +73,7 @@ async def _bounded(request: Request, limit: int, file: str) -> AsyncGenerator[by
     if announced.isdecimal() and int(announced) > most:
         raise _too_large(limit, file)
     total = 0
-    async for piece in request.stream():
+    async for piece in bodies.pieces(request):
         total += len(piece)
         if total > most:
             raise _too_large(limit, file)

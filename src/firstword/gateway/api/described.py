@@ -15,6 +15,7 @@ _ABOUT = {
     403: "Refused by the engine",
     404: "No such model or address",
     405: "The address takes other methods",
+    408: "The body did not come",
     409: "There is one of that name",
     413: "The body is too long",
     415: "The body is of another type",
@@ -27,7 +28,7 @@ _ABOUT = {
     504: "The engine did not answer in time",
 }
 ASKING = tuple(status for status in _ABOUT if status != 409)
-KEEPING = (400, 401, 404, 405, 409, 413, 415, 429, 500, 503)
+KEEPING = (400, 401, 404, 405, 408, 409, 413, 415, 429, 500, 503)
 LOOKING = (400, 401, 404, 405, 500, 503)
 
 _STRUCTURED = ("application/json", "text/event-stream")
