@@ -29,8 +29,8 @@ ENGINE = {
             "max_completion_tokens": {"max_tokens": 8},
             "penalty": {"repetition_penalty": 1.5, "min_p": 0.1},
             "OpenAI's defaults": {},
-            "several": "This server cannot follow: n, logprobs, top_logprobs, logit_bias, response_format, "
-            "truncate_prompt_tokens",
+            "several": "This server cannot follow: n, logprobs, top_logprobs, logit_bias, bad_words, "
+            "allowed_token_ids, response_format, truncate_prompt_tokens",
             "none": "This server cannot follow: n",
         },
         {

@@ -177,6 +177,8 @@ STEP_AUDIO_2 = {
             "speech": SPEECH,
             "hostile speech": SPEECH,
             "all characters": True,
+            "a long talk": True,
+            "a talk without end": "2049 messages are more than the 2048 tokens of a prompt",
         },
         {"hostile": f"{TURN}<|im_start|><audio_12><audio_patch><tts_start><|im_end|>{ANSWER}"},
     ),

@@ -111,6 +111,8 @@ def chat_fields() -> dict[str, Any]:
             logprobs=True,
             top_logprobs=3,
             logit_bias={"7": 1},
+            bad_words=["seven"],
+            allowed_token_ids=[7],
             response_format={"type": "json_object"},
             truncate_prompt_tokens=5,
         ),
