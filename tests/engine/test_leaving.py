@@ -33,7 +33,9 @@ STEP = pytest.param(
     marks=pytest.mark.engine("step-audio-2-mini-synthetic", "speech-cpu"),
     id="step-audio-2",
 )
-GROWTH = 150_000_000  # bytes that all processes together may take more: allocators keep some of what was used at once
+# Bytes that all processes together may take more: allocators keep what was used at once, 130 MB after 250 clients, and
+# then hardly more (160 MB after 1,500); on a busy machine 220 MB.
+GROWTH = 300_000_000
 
 
 @pytest.fixture(autouse=True)
