@@ -84,6 +84,20 @@ def test_status_with_nothing_running_is_not_ready(home):
     assert result.stdout.count("not running") == 3
 
 
+def test_status_tells_why_an_engine_ended(home):
+    (home / "run").mkdir()
+    (home / "logs").mkdir()
+    (home / "run/started-8091.json").write_text(json.dumps({"pid": 999999, "model": "qwen3-tts-customvoice-synthetic"}))
+    (home / "logs/qwen3-tts-customvoice-synthetic.log").write_text(
+        "much\nfirstword serve: a stage died\n  mend: see above\n"
+    )
+    result = script("up", "--status", FIRSTWORD_HOME=str(home))
+    assert result.returncode == Exit.NOT_READY
+    speech, recognition = result.stdout.split("step-audio-2-mini-synthetic")
+    assert "not running\n  firstword serve: a stage died\n    mend: see above\n" in speech
+    assert "  mend" not in recognition
+
+
 def lives_on(process: subprocess.Popen) -> bool:
     """Whether a process that may just have been sent a signal does not die of it."""
     try:

@@ -14,6 +14,7 @@ runs only start. Everything is kept in .firstword/ (or FIRSTWORD_HOME) and may b
 import argparse
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -229,5 +230,7 @@ def _tell(wanted: list[Engine]) -> int:
         pid = engine.supervisor()
         word = "not running" if pid is None else "ready" if engine.ready() else _state(engine)
         print(f"{engine.model}  {engine.url}  {word}")
+        if pid is None and engine.started.exists():  # it ended by itself: nobody has stopped it
+            print(textwrap.indent(engines.last_words(engine), "  "))
     sys.stdout.flush()
     return int(Exit.OK if all(engine.ready() and engine.supervisor() for engine in wanted) else Exit.NOT_READY)
