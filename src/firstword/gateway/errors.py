@@ -50,6 +50,8 @@ class ProblemError(Exception):
     def response(self) -> Response:
         """Return the answer to send."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 408:  # what is left of the request is not waited for
+            headers["Connection"] = "close"
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         return JSONResponse(self.body(), self.status, headers)
