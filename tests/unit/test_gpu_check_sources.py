@@ -9,6 +9,7 @@ import pytest
 from firstword import paths
 from firstword.bench.gpu_check import catalogue, sources
 from firstword.errors import Exit, FirstwordError
+from firstword.native import labels
 from firstword.patching import apply, load_series
 
 
@@ -127,7 +128,7 @@ def test_its_reader_of_diffs_reads_the_whole_series_as_the_patching_library_does
     for patch in series.patches:
         text = (root / patch.name).read_bytes().decode()
         assert tuple(sources.parse(text)) == patch.changes, patch.name
-    assert sources.series_sha256(root) == series.sha256
+    assert labels.series_sha256(root) == series.sha256
 
 
 def test_each_case_and_each_exception_names_patches_of_the_series():

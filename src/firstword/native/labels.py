@@ -3,6 +3,7 @@
 import hashlib
 import re
 import subprocess
+from pathlib import Path
 
 import firstword
 from firstword import paths
@@ -28,10 +29,14 @@ def build_arguments() -> dict[str, str]:
     return told
 
 
-def series_sha256() -> str:
-    """Return the patch series' own checksum, as `firstword patches list --json` gives it."""
-    folder = paths.root() / "patches"
+def series_sha256(folder: Path | None = None) -> str:
+    """Return a patch series' own checksum, as `firstword patches list --json` gives it; this checkout's by default."""
+    folder = folder or paths.root() / "patches"
+    digests = ((name, hashlib.sha256((folder / name).read_bytes()).hexdigest()) for name in series_names(folder))
+    return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in digests).encode()).hexdigest()
+
+
+def series_names(folder: Path) -> list[str]:
+    """Return the names of a series' patches, in order."""
     lines = (line.partition("#")[0].strip() for line in (folder / "series").read_text(encoding="utf-8").splitlines())
-    names = [line for line in lines if line]
-    text = "".join(f"{name} {hashlib.sha256((folder / name).read_bytes()).hexdigest()}\n" for name in names)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return [line for line in lines if line]

@@ -30,6 +30,7 @@ from typing import Any
 
 from firstword import paths
 from firstword.errors import Exit, FirstwordError
+from firstword.native.labels import series_names
 
 BUDGET = 14 * 60
 # How many calls of each side; the most seconds that one case's calls take, and a part in all.
@@ -126,7 +127,7 @@ def _measure(args: argparse.Namespace, patches: Path) -> int:
         measured,
         counted,
         manifest=manifest,
-        series=sources.names(patches),
+        series=series_names(patches),
         rehearsal=args.cpu,
         seconds=(args.budget, deadline.taken()),
     )

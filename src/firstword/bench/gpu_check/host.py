@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from firstword.bench import machine
-from firstword.bench.gpu_check.sources import series_sha256
+from firstword.native.labels import series_sha256
 
 
 def describe(root: Path, *, gpu: bool, named: str | None = None) -> dict[str, Any]:

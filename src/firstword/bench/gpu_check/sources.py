@@ -19,8 +19,9 @@ from typing import Any
 
 from firstword import documents
 from firstword.errors import Exit, FirstwordError
+from firstword.native.labels import series_names
 from firstword.patching.diffs import DoesNotApply, FileChange, Hunk, apply_change, split_lines
-from firstword.patching.series import CHECKSUMS, SERIES, Sums, sha256
+from firstword.patching.series import CHECKSUMS, Sums, sha256
 
 STOCK, PATCHED = SIDES = ("stock", "patched")
 MANIFEST = "manifest.json"
@@ -115,18 +116,6 @@ def make(to: Path, site_packages: Path, root: Path) -> int:
     return len(files)
 
 
-def series_sha256(root: Path) -> str:
-    """Return what `firstword patches list --json` calls ``series_sha256``: the order and every byte of the patches."""
-    lines = [f"{name} {sha256((root / name).read_bytes())}\n" for name in names(root)]
-    return sha256("".join(lines).encode())
-
-
-def names(root: Path) -> list[str]:
-    """Return the names of the series' patches, in order."""
-    lines = [line.strip() for line in (root / SERIES).read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
-
-
 def _declared(root: Path) -> dict[str, tuple[str, Sums]]:
     """Return of each file that the series changes the distribution (``name==version``) and the checksums."""
     table = documents.read_json(root / CHECKSUMS)
@@ -138,7 +127,7 @@ def _declared(root: Path) -> dict[str, tuple[str, Sums]]:
 
 
 def _changes(root: Path) -> list[FileChange]:
-    return [change for name in names(root) for change in parse((root / name).read_bytes().decode("utf-8"))]
+    return [change for name in series_names(root) for change in parse((root / name).read_bytes().decode("utf-8"))]
 
 
 def parse(patch: str) -> Iterator[FileChange]:
